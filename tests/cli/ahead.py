@@ -27,12 +27,12 @@ SMALL = [*MODEL, "--set", "common.batch.size=2", "--set", "common.batch.micro=2"
 LONG = ["lr-set-before-step", *SMALL, "--set", f"steps={UPDATES}",
         "--set", f"common.schedule.total={UPDATES}", "--set", "arms.test.optimizer.weight_decay=0.2",
         "--set", "arms.test.optimizer.beta2=0.99", "--set", "record.tensors=false"]
-SEVERAL = ["confounded", *SMALL, "--set", "floor.replicates=3",
+SEVERAL = ["confounded", *SMALL, "--set", "steps=3", "--set", "floor.replicates=3",
            "--set", "attribution.replicates=2"]
 CASES = {
     "three causes, noisy, and held-out rows": [*SEVERAL, "--set", "common.data.samples=12", "--set", "eval.from=rest"],
     "two causes": ["h17-order-and-kernel"],
-    "six causes, in sampled orders": ["six-differences"],
+    "six causes, in sampled orders": ["six-differences", "--set", "steps=2"],
     "a hybrid that goes on": ["scheduler-not-restored"],
     "causes that cancel": ["causes-cancel"],
     "several that begin late": ["scheduler-not-restored", "--set", "arms.test.optimizer.beta2=0.9",
