@@ -30,7 +30,8 @@ LONG = ["lr-set-before-step", *SMALL, "--set", f"steps={UPDATES}",
 SEVERAL = ["confounded", *SMALL, "--set", "steps=3", "--set", "floor.replicates=3",
            "--set", "attribution.replicates=2"]
 CASES = {
-    "three causes, noisy, and held-out rows": [*SEVERAL, "--set", "common.data.samples=12", "--set", "eval.from=rest"],
+    "three causes, noisy, and held-out rows": [*SEVERAL, "--set", "common.data.samples=12", "--set", "eval.from=rest",
+                                               "--set", "eval.rows=8"],
     "two causes": ["h17-order-and-kernel"],
     "six causes, in sampled orders": ["six-differences", "--set", "steps=2"],
     "a hybrid that goes on": ["scheduler-not-restored"],
