@@ -21,18 +21,19 @@ import time
 
 import circumstances
 
-UPDATES = 120
-SMALL = [word for key in ("model.layers=1", "model.hidden=32", "model.heads=2", "model.mlp=64",
-                          "batch.size=2", "batch.micro=2") for word in ("--set", f"common.{key}")]
+UPDATES = 72
+MODEL = [word for key in ("layers=1", "hidden=32", "heads=2", "mlp=64") for word in ("--set", f"common.model.{key}")]
+SMALL = [*MODEL, "--set", "common.batch.size=2", "--set", "common.batch.micro=2"]
 LONG = ["lr-set-before-step", *SMALL, "--set", f"steps={UPDATES}",
         "--set", f"common.schedule.total={UPDATES}", "--set", "arms.test.optimizer.weight_decay=0.2",
         "--set", "arms.test.optimizer.beta2=0.99", "--set", "record.tensors=false"]
-SEVERAL = ["confounded", *SMALL, "--set", "floor.replicates=3",
+SEVERAL = ["confounded", *SMALL, "--set", "steps=3", "--set", "floor.replicates=3",
            "--set", "attribution.replicates=2"]
 CASES = {
-    "three causes, noisy, and held-out rows": [*SEVERAL, "--set", "common.data.samples=12", "--set", "eval.from=rest"],
+    "three causes, noisy, and held-out rows": [*SEVERAL, "--set", "common.data.samples=12", "--set", "eval.from=rest",
+                                               "--set", "eval.rows=8"],
     "two causes": ["h17-order-and-kernel"],
-    "six causes, in sampled orders": ["six-differences"],
+    "six causes, in sampled orders": ["six-differences", "--set", "steps=2"],
     "a hybrid that goes on": ["scheduler-not-restored"],
     "causes that cancel": ["causes-cancel"],
     "several that begin late": ["scheduler-not-restored", "--set", "arms.test.optimizer.beta2=0.9",
@@ -318,7 +319,7 @@ def none(bench, name, *more):
 
 def traces(bench):
     for name, words in CASES.items():
-        same(bench, name, words)
+        same(bench, name, [*MODEL, *words])
 
 
 def processes(bench):

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several trainings at once: the bytes of those that come in turn.
 
-    jobs.py BINARY LIBRARY
+    jobs.py BINARY LIBRARY [--whole]
 
 LIBRARY is tests/cli/machine.c. Table, JSON, JUnit XML and traces of --jobs 3 are those of --jobs 1,
 with scenarios that end in another order than they begin, that miss, and that cannot be loaded or
@@ -11,7 +11,8 @@ or that somebody else asks to end, is an error of its scenario alone. An interru
 of all its processes as a terminal sends it, ends with 130, leaves no process and readable files.
 What may depend on timing has no neighbours, and what has no memory beside others waits. The number of
 cores obeys affinity, cpu.max and its forerunner, and `noise` means these by all. Threads look for a
-moment before they sleep where the machine has processors to spare, and do what the user says."""
+moment before they sleep where the machine has processors to spare, and do what the user says.
+--whole: more numbers of jobs, threads and cores; without, one of each kind."""
 
 import argparse
 import json
@@ -109,16 +110,16 @@ def without_seconds(value):
 
 def same_bytes(bench):
     """The first takes longest, so that the others end before it where they can."""
-    bench.scenario("mixed/a-long", 30, "verdict: outside-floor, cause: schedule")
+    bench.scenario("mixed/a-long", 14, "verdict: outside-floor, cause: schedule")
     bench.scenario("mixed/b-none", 3)
     bench.scenario("mixed/c-missed", 3, "verdict: identical")
     bench.scenario("mixed/d-no-rows", 3, rows="../no-such-rows.jsonl")
-    bench.scenario("mixed/f-racing", 5, numerics="threads: 1, mode: atomic")
-    bench.scenario("mixed/g-met", 10, "verdict: outside-floor")
+    bench.scenario("mixed/f-racing", 3, numerics="threads: 1, mode: atomic")
+    bench.scenario("mixed/g-met", 6, "verdict: outside-floor")
     with open(bench.path("mixed/e-broken.yaml"), "w", encoding="utf-8") as file:
         file.write("twinstep: 1\nstepz: 3\n")
     said, traces = [], []
-    for jobs in ("1", "3", "2"):
+    for jobs in ("1", "3", "2") if bench.options.whole else ("1", "3"):
         keep, xml = f"kept{jobs}", f"{jobs}.xml"
         code, out, err = bench.run("suite", "mixed", "--jobs", jobs, "--keep", keep, "--reproducible",
                                    "--junit", xml)
@@ -133,7 +134,7 @@ def same_bytes(bench):
                  said[0])
     bench.expect("one at a time: traces of what was trained", [name[0] for name in traces[0]]
                  == ["a", "b", "c", "f", "g"], list(traces[0]))
-    for i, jobs in ((1, 3), (2, 2)):
+    for i, jobs in list(enumerate((1, 3, 2)))[1:len(said)]:
         bench.expect(f"--jobs {jobs}: the same words", said[i] == said[0], (said[i], said[0]))
         bench.expect(f"--jobs {jobs}: the same traces", traces[i] == traces[0],
                      [name for name in traces[0] if traces[i].get(name) != traces[0][name]])
@@ -230,7 +231,7 @@ def second_process(bench):
     needs = memory_of(bench, "forever.yaml")
     cases = (("forever", 1, 3.0, 0), ("forever", 2, 3.0, 1), ("forever", 2, 1.2, 0), ("fast", 2, 3.0, 0),
              ("wide", 2, 3.0, 0), ("wide", 4, 3.0, 1))
-    for name, jobs, share, count in cases:
+    for name, jobs, share, count in cases if bench.options.whole else cases[1:-1]:
         what = f"{name}, {jobs} cores, {share} of the memory"
         part = f"{name}.h5.part"
         if os.path.exists(bench.path(part)):
@@ -243,7 +244,7 @@ def second_process(bench):
         bench.expect(f"{what}: {count} beside the arms", there and len(children) == count, children)
         bench.expect(f"{what}: 130, and no process is left", process.returncode == 130 and not any(
             os.path.exists(f"/proc/{pid}") for pid in children), process.returncode)
-    bench.scenario("killed-pair", 300)
+    bench.scenario("killed-pair", 100)
     process = bench.start("run", "killed-pair.yaml", "--jobs", "3", "--quiet")
     bench.wait_until(process, lambda: bench.started_anew(process))
     for child in bench.started_anew(process):
@@ -254,22 +255,22 @@ def second_process(bench):
 
 
 def no_neighbours(bench):
-    """B would be there long before 50 updates of A if it began with it."""
+    """B would be there long before 20 updates of A if it began with it."""
     bench.scenario("apart/b", LONG)
-    for mode in ("atomic", "fast"):
+    for mode in ("atomic", "fast") if bench.options.whole else ("fast",):
         bench.scenario("apart/c", LONG, numerics=f"threads: 1, mode: {mode}")
         process = bench.start("suite", "apart", "--jobs", "3", "--keep", f"apart-{mode}")
-        there = bench.wait_until(process, lambda: bench.updates(f"apart-{mode}/c.h5.part") > 50)
+        there = bench.wait_until(process, lambda: bench.updates(f"apart-{mode}/c.h5.part") > 20)
         names = os.listdir(bench.path(f"apart-{mode}"))
         stop(process)
         bench.expect(f"mode {mode} runs first, and alone", there and names == ["c.h5.part"], names)
-    for threads, jobs, begin in (((2, 1), 2, "a"), ((1, 2), 2, "b"), ((1, 2), 3, "ab"),
-                                 ((2, 2, 1), 3, "ac")):
+    cases = (((1, 2), 2, "b"), ((2, 2, 1), 3, "ac"), ((2, 1), 2, "a"), ((1, 2), 3, "ab"))
+    for threads, jobs, begin in cases if bench.options.whole else cases[:2]:
         folder, files = f"wide{len(threads)}{threads[0]}{jobs}", [f"{name}.h5.part" for name in begin]
         for name, count in zip("abc", threads):
             bench.scenario(f"{folder}/{name}", LONG, numerics=f"threads: {count}")
         process = bench.start("suite", folder, "--jobs", str(jobs), "--keep", f"kept-{folder}")
-        there = bench.wait_until(process, lambda: all(bench.updates(f"kept-{folder}/{name}") > 50
+        there = bench.wait_until(process, lambda: all(bench.updates(f"kept-{folder}/{name}") > 20
                                                       for name in files))
         names = sorted(os.listdir(bench.path(f"kept-{folder}")))
         stop(process)
@@ -294,7 +295,7 @@ def memory(bench):
         process = bench.start("suite", "memory", "--quiet", "--jobs", "2", "--keep", keep,
                               root=machine(bench, int(share * needs), {}))
         there = bench.wait_until(process, lambda: count == sum(
-            bench.updates(f"{keep}/{name}.h5.part") > 50 for name in ("a", "b")))
+            bench.updates(f"{keep}/{name}.h5.part") > 20 for name in ("a", "b")))
         names = os.listdir(bench.path(keep))  # whoever asks first is the first
         stop(process)
         bench.expect(f"memory for {share} of them: {what}", there and len(names) == count, names)
@@ -428,6 +429,7 @@ def main():
     parser.add_argument("binary", type=os.path.abspath)
     parser.add_argument("library", type=os.path.abspath)
     parser.add_argument("--only")
+    parser.add_argument("--whole", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="twinstep-jobs-") as folder:
         bench = Bench(options, folder)

@@ -310,7 +310,8 @@ def check_threads(bench, name):
 def interrupt(bench, name, output, bytes_, *more, joined=False):
     """Interrupts a long run once its file has so many bytes; returns what it says."""
     words = (f"-o{output}",) if joined else ("-o", output)
-    process = bench.start("run", f"{name}.yaml", "--quiet", *words, "--set", "steps=5000", *more)
+    # with one job, since nobody asks what a second process would train meanwhile
+    process = bench.start("run", f"{name}.yaml", "--quiet", *words, "--set", "steps=5000", "--jobs", "1", *more)
     part = bench.path(f"{output}.part")
     while not os.path.exists(part) or os.path.getsize(part) < bytes_:
         if process.poll() is not None:

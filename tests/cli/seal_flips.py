@@ -163,10 +163,11 @@ def make(options, page):
     files = {kind: os.path.join(options.folder, kind, "x.h5") for kind in ("run", "recover", "floor", "foreign")}
     for path in files.values():
         os.mkdir(os.path.dirname(path))
-    commands = (("run", "lr-set-before-step", "--quiet", "--set", "steps=2", "--reproducible",
+    small = [f"--set=common.model.{key}" for key in ("layers=1", "hidden=16", "mlp=32")]
+    commands = (("run", "lr-set-before-step", *small, "--quiet", "--set", "steps=2", "--reproducible",
                  "-o", files["run"]),
                 ("recover", files["run"], "-o", files["recover"]),
-                ("noise", "lr-set-before-step", "--steps=2", "--repeat=2", "--pairs=9", "--quiet",
+                ("noise", "lr-set-before-step", *small, "--steps=2", "--repeat=2", "--pairs=9", "--quiet",
                  "--reproducible", "-o", files["floor"]))
     for words in commands:
         status, _, error = say(options, *words)

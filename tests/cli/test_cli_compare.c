@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: cli memory
+ * labels: cli memory whole
  * compare: text, Markdown, JSON, and exit statuses; and the trap of equal LR columns, at the
  * command line. */
 #include <stdarg.h>
@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/macro.h"
+#include "tests/base/helper_size.h"
 #include "tests/cli/helper_cli.h"
 
 #define REAL TWINSTEP_SOURCE_DIR "/tests/golden/logs/"
@@ -119,7 +120,7 @@ static void verify_one_explanation_of_both(void **state) {
     struct said said = helper_run(0, "compare dense.csv sparse.csv");
     assert_non_null(strstr(said.out, "equal-within-precision: "));
     helper_free(&said);
-    helper_accept(0, "compare sparse.csv dense.csv");
+    if (helper_size(0, 0, 1)) helper_accept(0, "compare sparse.csv dense.csv");
 }
 
 /* A line of transformers' polynomial from 4e-5 at update 43 to 1e-7 at update 4213, whose rows
@@ -140,6 +141,7 @@ static void verify_open_explanations(void **state) {
     assert_non_null(strstr(said.out, "equal-within-precision: "));
     assert_null(strstr(said.out, "    A: "));
     helper_free(&said);
+    if (!helper_size(0, 0, 1)) return;
     said = helper_run(0, "compare dense.csv sparse.csv --json");
     assert_non_null(strstr(said.out, "\"untestable\""));
     helper_free(&said);

@@ -667,7 +667,7 @@ static void verify_interrupted(void **state) {
 static void verify_interrupted_before_the_first_table(void **state) {
     (void)state;
     static char out[8192];
-    helper_scenario("early.yaml", "steps: 400", "seed: 3", "");
+    helper_scenario("early.yaml", "steps: 200", "seed: 3", "");
     assert_int_equal(interrupt_early(0, out, sizeof out), 130);
     assert_string_equal(
         out, "twinstep: error: noise: interrupted before the first stratum was measured; "

@@ -65,7 +65,7 @@ static void count_skips(const char *trace, int least, int most) {
 static void continues(const char *name, const char *common, const char *test) {
     write_scenario(name, common, test);
     record("s.yaml", "s.h5", "1");
-    for (int from = 0; from < STEPS; from += (int)helper_size(2, 2, 1)) {
+    for (int from = 0; from < STEPS; from += (int)helper_size(3, 3, 1)) {
         char line[64], start[64], end[64];
         snprintf(line, sizeof line, "replay s.h5 --from %d", from);
         snprintf(start, sizeof start, "test: from the stored state of update %d\n", from);

@@ -67,6 +67,10 @@ class Bench:
                          f"{done.stderr.decode(errors='replace')}")
 
 
+# A trace has the same objects whatever the model's size.
+SMALL = tuple(f"--set=common.model.{key}" for key in ("layers=1", "hidden=16", "mlp=32"))
+
+
 def put(place, link):
     def change(file):
         if place in file:
@@ -133,7 +137,7 @@ def main():
         os.mkfifo(os.path.join(folder, "pipe"))
         for name, seed in (("a.h5", 1), ("other.h5", 2)):
             done = bench.say("run", "lr-set-before-step", "--quiet", "--set", "steps=2", "--checkpoint-every=1",
-                             "--set", f"common.seed={seed}", "-o", name)
+                             *SMALL, "--set", f"common.seed={seed}", "-o", name)
             if done.returncode not in (0, 1):
                 sys.exit(f"run: {done.stderr.decode()}")
         try_ours(bench, options.whole)

@@ -26,8 +26,8 @@
 #include "tests/base/helper_size.h"
 #include "tests/determinism/helper_trace.h"
 
-#define FILES ((int)helper_size(20, 40, 1000))
-#define CREATED ((int)helper_size(20, 20, 50))
+#define FILES ((int)helper_size(20, 16, 1000))
+#define CREATED ((int)helper_size(20, 10, 50))
 #define CHILD_SECONDS 120
 
 static void require(enum status status) {

@@ -48,9 +48,10 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 LOG = os.path.join(HERE, "..", "golden", "logs")
 CALLS = ("write", "fsync", "ftruncate", "rename", "link", "unlink", "open", "mkdir", "mmap",
          "stdio", "thread", "own", "malloc")
-WHOLE = ("run", "lr-set-before-step", "--reproducible", "--quiet", "--set", "steps=1")
 # A small model, since arithmetic makes no call.
-NARROW = ("--set", "common.model.hidden=16", "--set", "common.model.mlp=32")
+NARROW = tuple(word for key in ("model.layers=1", "model.hidden=16", "model.mlp=32", "batch.size=2", "batch.micro=1")
+               for word in ("--set", f"common.{key}"))
+WHOLE = ("run", "lr-set-before-step", "--reproducible", "--quiet", "--set", "steps=1", *NARROW)
 SMALL = ("--set", "steps=1", "--set", "record.tensors=false", "--set", "record.phases=false",
          "--set", "attribution.twin=false", *NARROW)
 RUN = ("run", "lr-set-before-step", "--reproducible", "--quiet", *SMALL)

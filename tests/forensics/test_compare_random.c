@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit short whole
  * Comparisons of random pairs of logs: up to eight columns each, of which some are apart from some
  * update on, by a factor, a root, the tokens, an offset, a row, noise or NaN; printed in few digits
  * or many, some of them hardly larger than their last digit; with rows that are missing, repeated,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit short whole
  * What the doctor says of random logs: up to twelve columns, each healthy or with something of its
  * own from some row on (it stands, is 0, negative, NaN, infinite, falls, jumps, is printed in few
  * digits, goes on a second time), in logs with a resume, two writers, rows that are missing, and

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit short whole
  * What is concluded from explanations of a column: their words, the names of their bugs, whether
  * one is an answer or raises a doubt about another, and what tells two of them apart. The sets are
  * random: contracts and schedules of some frameworks with breaks, skipped updates, strides, stairs,

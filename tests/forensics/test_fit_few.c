@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit short whole
  * Whole searches among few models: fit_models is wrapped (tests/CMakeLists.txt), and returns those
  * of some five contracts and three schedules where a search has a thousand. So a column with two or
  * three events, which a whole search explains in seconds, takes milliseconds, and hundreds of them

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit short whole
  * What `lr check` and the doctor conclude where every search is answered at once: fit_series is
  * wrapped (tests/CMakeLists.txt), and its stand-in picks, of some thirty explanations that a case
  * has, those that a search with these questions could find: of the contract, schedule and numbers

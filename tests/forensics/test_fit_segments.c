@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit short
+ * labels: unit short whole
  * The parts of the pass for segments one by one, where a whole search asks most of them in a few
  * situations only. Columns of known numbers with up to two events, some of them within the warm-up
  * where no row has shown a total yet, are followed from their first stretch on: no search for

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * labels: unit
+ * labels: unit whole
  * Logs of 1 to 12 rows at the borders of everything: each contract and schedule by turns, a total
  * or a warm-up of 0, 1 and as many as there are rows, and twenty shapes (updates that were skipped,
  * with each kind of evidence of it or none; resumes that repeat, forget, double, rescale or move
@@ -29,10 +29,14 @@
 #include "forensics/compare.h"
 #include "forensics/doctor/doctor.h"
 #include "forensics/fit_used.h"
+#include "tests/base/helper_size.h"
 #include "tests/forensics/helper_golden.h"
 #include "tests/forensics/helper_small.h"
 
-enum { CASES = 64, LONGER = 32 };
+/* The default run has each contract and each shape; the nightly run asks three further shapes each.
+ */
+#define CASES (uint32_t) helper_size(20, 36, 64)
+#define LONGER (uint32_t) helper_size(8, 14, 32)
 
 #define GOLDEN "small_logs.txt"
 

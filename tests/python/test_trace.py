@@ -24,11 +24,13 @@ import twinstep
 FOLDER = tempfile.TemporaryDirectory()
 HERE = pathlib.Path(FOLDER.name)
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+MODEL = {"common.model.layers": 1, "common.model.hidden": 16, "common.model.mlp": 32}
+SMALL = [f"--set={key}={value}" for key, value in MODEL.items()]
 
 
 def setUpModule():
     unittest.addModuleCleanup(FOLDER.cleanup)
-    twinstep.run("lr-set-before-step", output=HERE / "pair.h5")
+    twinstep.run("lr-set-before-step", output=HERE / "pair.h5", set=MODEL)
 
 
 def kill_early(words):
@@ -107,8 +109,8 @@ class Columns(unittest.TestCase):
 
 class Files(unittest.TestCase):
     def test_live_and_killed(self):
-        words = [twinstep.program(), "run", "lr-set-before-step", "--set", "steps=4000", "--set",
-                 "common.schedule.total=4000", "--quiet", "-o", HERE / "long.h5"]
+        words = [twinstep.program(), "run", "lr-set-before-step", *SMALL, "--set", "steps=4000", "--set",
+                 "common.schedule.total=4000", "--jobs", "1", "--quiet", "-o", HERE / "long.h5"]
         process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
         try:
             deadline, seen = time.monotonic() + 60, 0
@@ -135,9 +137,9 @@ class Files(unittest.TestCase):
     def test_locks_of_the_environment(self):
         """HDF5 does as this variable says, whatever a program asks of it."""
         for value in ("TRUE", "1", "BEST_EFFORT", "FALSE"):
-            done = subprocess.run([twinstep.program(), "run", "lr-set-before-step", "--quiet", "--set", "steps=2",
-                                   "-o", f"locks-{value}.h5"], cwd=HERE, capture_output=True, text=True, check=False,
-                                  env={**os.environ, "HDF5_USE_FILE_LOCKING": value})
+            done = subprocess.run([twinstep.program(), "run", "lr-set-before-step", *SMALL, "--quiet", "--set",
+                                   "steps=2", "-o", f"locks-{value}.h5"], cwd=HERE, capture_output=True, text=True,
+                                  check=False, env={**os.environ, "HDF5_USE_FILE_LOCKING": value})
             self.assertEqual((done.returncode, done.stderr), (0, ""), value)
             self.assertTrue(twinstep.load(HERE / f"locks-{value}.h5").complete)
 
@@ -145,8 +147,7 @@ class Files(unittest.TestCase):
         """Columns of a killed trace are longer than `step`, and no reader takes what they hold there
         for an update: what each says is that of as many updates of a run that was never killed."""
         words = ["--set", "steps=24", "--set", "common.schedule.total=24", "--set", "attribution.twin=false",
-                 "--set", "common.model.hidden=16", "--set", "common.model.mlp=32", "--set",
-                 "common.model.layers=1", "--quiet", "--reproducible"]
+                 *SMALL, "--quiet", "--reproducible"]
         self.said(0, "run", "lr-set-before-step", *words, "-o", "w.h5")
         whole, count = twinstep.load(HERE / "w.h5"), kill_early(words)
         killed = twinstep.load(HERE / "k.h5.part")

@@ -15,7 +15,7 @@ import unittest
 PROGRAM = os.environ["TWINSTEP_PROGRAM"]
 SCENARIO = """twinstep: 1
 steps: {steps}
-common: {{seed: 3}}
+common: {{seed: 3, model: {{layers: 1, hidden: 16, heads: 2, mlp: 32}}, batch: {{size: 2}}}}
 arms: {{baseline: {{}}, test: {{optimizer: {{lr: 2e-6}}}}}}
 """
 PATIENCE = 120

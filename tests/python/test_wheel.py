@@ -11,6 +11,8 @@ import tempfile
 import unittest
 import zipfile
 
+import venv_with_pip
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAM = os.environ["TWINSTEP_PROGRAM"]
 
@@ -72,10 +74,7 @@ class Wheel(unittest.TestCase):
     def test_it_installs_without_a_network_and_works(self):
         place, environment = self.folder / "venv", bare_environment()
         python = place / "bin/python"
-        run(sys.executable, "-m", "venv", "--system-site-packages", "--without-pip", place)
-        if subprocess.run([python, "-m", "pip", "--version"], capture_output=True, env=environment,
-                          check=False).returncode != 0:
-            run(python, "-m", "ensurepip")      # no pip of the system: half of this test's time
+        venv_with_pip.make(place, environment)
         install = [python, "-m", "pip", "install", "--no-index", "--no-deps", "--force-reinstall"]
         tell = ("import importlib.metadata as m, h5py, numpy, twinstep; "
                 "print(twinstep.__file__, m.version('twinstep'))")
