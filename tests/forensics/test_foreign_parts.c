@@ -97,10 +97,12 @@ static void require_pair(const char *key, const char *const value[2], const char
     const int in_a = value[0] != NULL, in_b = value[1] != NULL;
     const int apart = in_a && in_b && strcmp(value[0], value[1]) != 0, alone = in_a != in_b;
     const int eps_alone = (more[0] != NULL) != (more[1] != NULL);
+    const int eps_apart = more[0] != NULL && more[1] != NULL && strcmp(more[0], more[1]) != 0;
     const int tells_a = (in_a && of_step(key)) || more[0] != NULL;
     const int tells_b = (in_b && of_step(key)) || more[1] != NULL;
     const int step =
-        tells_a && tells_b && of_step(key) && (apart || (alone && ends(key, ".weight_decay")));
+        tells_a && tells_b &&
+        (eps_apart || (of_step(key) && (apart || (alone && ends(key, ".weight_decay")))));
     const int settings = !no_setting(key) && (apart || alone);
     const char *const label = apart && is_one_of(key, labels, COUNT_OF(labels)) ? key : NULL;
     const struct trace_run_plan *const a = &plans[0], *const b = &plans[1];
@@ -110,7 +112,7 @@ static void require_pair(const char *key, const char *const value[2], const char
                                              : COMPARE_ALIKE;
     if (!!compare_optimizers_apart(a, b) != step ||
         !!compare_kernels_apart(a, b) != (apart && of_kernel(key)) ||
-        !!compare_settings_apart(a, b) != (settings || eps_alone) ||
+        !!compare_settings_apart(a, b) != (settings || eps_alone || eps_apart) ||
         !!compare_others_apart(a, b) != (settings && !behind_gradient(key)) ||
         !!compare_has_key(a, key) != in_a || !!compare_has_key(b, key) != in_b ||
         compare_key(a, b, key) != known || (found == NULL) != (label == NULL) ||
@@ -122,7 +124,8 @@ static void require_pair(const char *key, const char *const value[2], const char
 }
 
 static void require_key(const char *key) {
-    static const char *const more[][2] = {{NULL, NULL}, {"1", "1"}, {"1", NULL}, {NULL, "1"}};
+    static const char *const more[][2] = {
+        {NULL, NULL}, {"1", "1"}, {"1", NULL}, {NULL, "1"}, {"1", "2"}};
     for (size_t i = 0; i < COUNT_OF(had); i++)
         for (size_t j = 0; j < COUNT_OF(had); j++)
             for (size_t m = 0; m < COUNT_OF(more); m++)
