@@ -25,7 +25,7 @@ static enum status given_groups(const struct log *a, const struct log *b, struct
 static enum status given_align(const struct log *log, const struct log_column *column,
                                struct arena *arena, struct compare_side *side);
 static void given_classify(struct compare_column *column);
-#include "forensics/compare_groups.c" /* for numbers that are missing, which no other file asks for */
+#include "forensics/compare_groups.c" /* for numbers that are missing, as no other file asks */
 
 enum { GROUPS = 3, UPDATES = 4, TEXT = 1024 };
 
