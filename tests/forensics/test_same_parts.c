@@ -504,8 +504,8 @@ static void validate_words_of_means(void **state) {
  * says that the training does. */
 static void validate_when_means_are_sought(void **state) {
     (void)state;
-    static const enum log_name others[] = {LOG_LOGP_CHOSEN, LOG_REWARD_CHOSEN,
-                                           LOG_LOGITS_REJECTED, LOG_LR_LOGGED};
+    static const enum log_name others[] = {LOG_LOGP_CHOSEN, LOG_REWARD_CHOSEN, LOG_LOGITS_REJECTED,
+                                           LOG_LR_LOGGED};
     for (int side = 0; side < 2; side++)
         for (int how = 0; how < 5; how++)
             for (size_t o = 0; o < COUNT_OF(others); o++)
