@@ -421,7 +421,8 @@ static void corroborate_rounding(void **state) {
         for (size_t g = 0; g < COUNT_OF(sizes); g++) {
             assert_int_equal(rounding_explains(sizes[r], sizes[g]) != 0,
                              2.0 * sizes[r] >= sizes[g]);
-            assert_int_equal(rounding_explains(sizes[r], nextafter(2.0 * sizes[r], INFINITY)), 0);
+            assert_int_equal(
+                rounding_explains(sizes[r], nextafter(2.0 * sizes[r], (double)INFINITY)), 0);
         }
 }
 

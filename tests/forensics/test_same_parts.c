@@ -113,7 +113,7 @@ static void corroborate_changes(void **state) {
         }
         for (uint64_t update = 0; update < 6; update++) {
             size_t expected = 0;
-            double before = NAN;
+            double before = (double)NAN;
             for (size_t i = 0; i < LENGTH; i++) {
                 const double value = points[0][i].value;
                 if ((lacks && i == 1) || !isfinite(value)) continue;
