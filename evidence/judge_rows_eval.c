@@ -46,13 +46,17 @@ static const char *untestable_reason(const struct judgement *judgement) {
     return "no floor was measured";
 }
 
-/* Names the arms whose values are not finite. */
+/* Names the arms that have a value that is not finite: a reward may be infinite where the loss is
+ * 0.
+ */
 static void put_broken(const struct judgement *judgement, const struct judged_eval_set *set,
                        struct row_pen *pen) {
-    const double *const end = set->measures[0].end;
-    const int both = !isfinite(end[0]) && !isfinite(end[1]);
+    int broken[2] = {0, 0};
+    for (uint32_t i = 0; i < set->count; i++)
+        for (int arm = 0; arm < 2; arm++)
+            broken[arm] |= !isfinite(set->measures[i].end[arm]);
     row_put(pen, "the values of %s are not finite",
-            both ? "both arms" : judgement->arms[isfinite(end[0]) ? 1 : 0]);
+            broken[0] && broken[1] ? "both arms" : judgement->arms[broken[1]]);
 }
 
 static void put_sentence(const struct judgement *judgement, const struct judged_eval_set *set,
@@ -76,7 +80,8 @@ static void put_sentence(const struct judgement *judgement, const struct judged_
 }
 
 /* The measure that a sentence speaks of: the first that is beyond the floor, of those that are good
- * or bad before log-probs; else the first that is not equal. The margin comes before the loss. */
+ * or bad before log-probs; else the first that is not equal. The margin comes before the loss. No
+ * measure of the set is broken. */
 static const struct judged_eval_measure *main_measure(const struct judged_eval_set *set) {
     static const int order[] = {EVAL_MARGIN, EVAL_LOSS, EVAL_ACCURACY, EVAL_LOGP_CHOSEN,
                                 EVAL_LOGP_REJECTED};
@@ -85,7 +90,7 @@ static const struct judged_eval_measure *main_measure(const struct judged_eval_s
         if ((uint32_t)order[i] >= set->count) continue;
         const struct judged_eval_measure *of = &set->measures[order[i]];
         if (of->word == EVAL_BEYOND) return of;
-        if (other == NULL && of->word != EVAL_EQUAL && of->word != EVAL_BROKEN) other = of;
+        if (other == NULL && of->word != EVAL_EQUAL) other = of;
     }
     return other;
 }

@@ -71,7 +71,7 @@ static int next_setting(const char **at, struct setting *out) {
             used == 0)
             continue;
         const char *const colon = line + strcspn(line, ":\n");
-        if (*colon != ':' || colon + 2 > end || colon < line + used) continue;
+        if (*colon != ':' || colon + 2 > end) continue; /* what was read has no colon */
         out->name = line + used;
         out->name_length = (size_t)(colon - out->name);
         out->value = colon + 2;
@@ -121,10 +121,9 @@ static void add_optimizers(struct changes *changes, const char *before, const ch
              memcmp(was.value, is.value, was.value_length) == 0))
             continue;
         if (was.optimizer > 0) snprintf(which, sizeof which, " of optimizer %u", was.optimizer);
-        snprintf(what, sizeof what, "%.*s of group %u%s was %.*s and is %.*s",
-                 (int)(was.name_length < 64 ? was.name_length : 64), was.name, was.group, which,
-                 (int)(was.value_length < 48 ? was.value_length : 48), was.value,
-                 (int)(is.value_length < 48 ? is.value_length : 48), is.value);
+        snprintf(what, sizeof what, "%.*s of group %u%s was %.*s and is %.*s", (int)was.name_length,
+                 was.name, was.group, which, (int)(was.value_length < 48 ? was.value_length : 48),
+                 was.value, (int)(is.value_length < 48 ? is.value_length : 48), is.value);
         add(changes, what);
     }
 }
