@@ -149,8 +149,10 @@ static enum status step(struct run *run) {
     replicas_begin(run);
     tensor_ranks_begin(run);
     stream_ledger_add(&run->ledger, STREAM_DATA, DATA_OP_PERMUTE, streams_data_words(run));
-    run->skipped = run->overflow = run->held =
-        0; /* a step among micro-batches reads none of these */
+    /* what the update before met is not told to a step among the micro-batches of this one */
+    run->skipped = 0;
+    run->overflow = 0;
+    run->held = 0;
     TRY(replay_check_begin(run));
     TRY(run->shared ? real_ranks_micros(run, run_micro) : run_micros(run));
     TRY(replay_check_end(run, run_micros));
