@@ -46,9 +46,8 @@ static const char *untestable_reason(const struct judgement *judgement) {
     return "no floor was measured";
 }
 
-/* Names the arms that have a value that is not finite: a reward may be infinite where the loss is
- * 0.
- */
+/* Names the arms with any value that is not finite, since a reward may be infinite where the loss
+ * is 0. */
 static void put_broken(const struct judgement *judgement, const struct judged_eval_set *set,
                        struct row_pen *pen) {
     int broken[2] = {0, 0};
