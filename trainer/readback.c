@@ -308,8 +308,10 @@ static void add_sums(struct readback_blocks_block *to, const struct readback_blo
         to->sum[s] += term->sum[s];
 }
 
-/* Roundings of half a unit each with which a class makes a direction again: adafactor's two roots,
- * its means and quotients. They count where the step itself is in f64, too. */
+/* Roundings of half a unit each with which a direction is made again: at most those of Adafactor,
+ * two roots, means and quotients. They count where the step itself is in f64, too. Every optimizer
+ * has the same number, so that a class of a module is told the bound of a built-in one that steps
+ * alike. */
 #define AGAIN_ROUNDINGS 12
 
 /* What the step's numbers may be off by: half an ulp for each rounding of the stored value (a whole
@@ -319,7 +321,7 @@ static void add_sums(struct readback_blocks_block *to, const struct readback_blo
 static struct read_rate_bounds bounds_of(const struct run *run, const struct rule_slack *slack) {
     const int drawn = run->config.numerics.rounding == ROUNDING_STOCHASTIC;
     const enum dtype working = optimizer_working_dtype(run);
-    const int again = working == DTYPE_F64 && !is_ruled(run) ? AGAIN_ROUNDINGS : 0;
+    const int again = working == DTYPE_F64 ? AGAIN_ROUNDINGS : 0;
     const double unit = (INPUT_ROUNDINGS + again) * dtype_epsilon(working) / 2;
     return (struct read_rate_bounds){.half = drawn ? 1.0 : 0.5,
                                      .unit = unit + slack->lr_unit,
