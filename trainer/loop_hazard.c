@@ -187,6 +187,22 @@ static int is_held(const struct config *config) {
     return class_ != NULL && optim_holds(class_, which->values);
 }
 
+/* What an overflow does where the loop skips nothing. GradScaler's loop steps the scheduler at such
+ * an update, too, unless whoever wrote it looks at the loss scale first. */
+static void report_overflow(struct report *report) {
+    const struct config *config = report->config;
+    const int told = loop_count(config, LOOP_MICRO, PHASE_OPTIMIZE) == 0;
+    if (config->scaler.kind != SCALER_DYNAMIC || config->loop.skip != SKIP_NONE) return;
+    if (!told || !is_held(config))
+        report_add(report, LOOP_OVERFLOW_APPLIED, LOOP_WARNING,
+                   "loop.skip is none: an update whose gradient overflowed is applied, "
+                   "although the loss scale backs off (GradScaler skips it)");
+    else if (loop_runs_per_update(config, PHASE_COUNT_UPDATE) > 0)
+        report_add(report, LOOP_SKIP_ADVANCES, LOOP_WARNING,
+                   "the optimizer holds an update whose gradient overflowed, which still advances "
+                   "the schedule: the LR runs ahead of the updates made");
+}
+
 static void report_scaler(struct report *report) {
     const struct config *config = report->config;
     const struct loop_seen *seen = &report->walk->seen[LOOP_WALKED];
@@ -199,12 +215,7 @@ static void report_scaler(struct report *report) {
         report_add(report, LOOP_UNSCALE_EARLY, LOOP_WARNING,
                    "unscale runs before the last backward: the gradient mixes scaled and "
                    "unscaled terms");
-    const int told = loop_count(config, LOOP_MICRO, PHASE_OPTIMIZE) == 0;
-    if (config->scaler.kind == SCALER_DYNAMIC && config->loop.skip == SKIP_NONE &&
-        !(told && is_held(config)))
-        report_add(report, LOOP_OVERFLOW_APPLIED, LOOP_WARNING,
-                   "loop.skip is none: an update whose gradient overflowed is applied, "
-                   "although the loss scale backs off (GradScaler skips it)");
+    report_overflow(report);
 }
 
 static void report_optimize(struct report *report) {

@@ -263,22 +263,32 @@ static void check_untold_of_before(void) {
     arena_close(&arena);
 }
 
+static int has_hazard(const char *words, enum loop_hazard_kind kind, const char **out_text) {
+    static struct loop_hazard hazards[LOOP_HAZARD_KINDS];
+    struct config config;
+    int found = 0;
+    helper_config(4, &config, "task: sft, scaler: {kind: dynamic}, %s", words);
+    const size_t count = loop_hazards(&config, hazards);
+    for (size_t h = 0; h < count; h++)
+        if (hazards[h].kind == kind) {
+            found++;
+            *out_text = hazards[h].text;
+        }
+    return found;
+}
+
 /* A step among the micro-batches is not told of an overflow. */
 static void validate_untold(void **state) {
     (void)state;
     check_untold_of_before();
-    struct config config;
-    struct loop_hazard hazards[LOOP_HAZARD_KINDS];
-    helper_config(4, &config,
-                  "task: sft, scaler: {kind: dynamic}, optimizer: {variant: torch-fused}, loop: "
-                  "{micro: [fetch, forward, backward, optimize], update: [log, zero]}");
-    const size_t count = loop_hazards(&config, hazards);
-    int found = 0;
-    for (size_t h = 0; h < count; h++)
-        found |= hazards[h].kind == LOOP_OVERFLOW_APPLIED;
-    assert_true(found);
+    const char *text;
+    const char *const words = "optimizer: {variant: torch-fused}, loop: {micro: [fetch, forward, "
+                              "backward, optimize], update: [log, count, schedule, zero]}";
+    assert_int_equal(has_hazard(words, LOOP_OVERFLOW_APPLIED, &text), 1);
+    assert_int_equal(has_hazard(words, LOOP_SKIP_ADVANCES, &text), 0);
 }
 
+/* An overflow is applied, or held while the schedule goes on, unless `count` runs in no update. */
 static void validate_hazards_of_holding(void **state) {
     static const struct {
         const char *optimizer;
@@ -291,19 +301,36 @@ static void validate_hazards_of_holding(void **state) {
                  {"name: lion, on_nonfinite: hold", 1},
                  {"name: sgd", 0}};
     (void)state;
-    for (size_t i = 0; i < 2 * COUNT_OF(cases); i++) {
-        const size_t c = i / 2;
-        const enum loop_hazard_kind kind = i % 2 ? LOOP_SKIP_APPLIES : LOOP_OVERFLOW_APPLIED;
-        struct config config;
-        struct loop_hazard hazards[LOOP_HAZARD_KINDS];
-        helper_config(4, &config, "task: sft, scaler: {kind: dynamic}, optimizer: {%s}, loop: {%s}",
-                      cases[c].optimizer,
-                      i % 2 ? "skip: nonfinite, on_skip: [optimize, log, zero]" : "skip: none");
-        const size_t count = loop_hazards(&config, hazards);
-        int found = 0;
-        for (size_t h = 0; h < count; h++)
-            found |= hazards[h].kind == kind;
-        if (found == cases[c].holds) fail_msg("%s: hazard %d", cases[c].optimizer, (int)kind);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        static const struct {
+            const char *loop;
+            enum loop_hazard_kind where_held, where_not;
+        } loops[] = {
+            {"skip: none", LOOP_SKIP_ADVANCES, LOOP_OVERFLOW_APPLIED},
+            {"skip: none, update: [clip, optimize, log, zero]", LOOP_HAZARD_KINDS,
+             LOOP_OVERFLOW_APPLIED},
+            {"skip: nonfinite, on_skip: [optimize, log, zero]", LOOP_HAZARD_KINDS,
+             LOOP_SKIP_APPLIES},
+            {"skip: nonfinite, on_skip: [optimize, log, count, schedule, zero]", LOOP_SKIP_ADVANCES,
+             LOOP_SKIP_APPLIES},
+        };
+        static const enum loop_hazard_kind kinds[] = {LOOP_OVERFLOW_APPLIED, LOOP_SKIP_APPLIES,
+                                                      LOOP_SKIP_ADVANCES};
+        for (size_t l = 0; l < COUNT_OF(loops); l++)
+            for (size_t k = 0; k < COUNT_OF(kinds); k++) {
+                const enum loop_hazard_kind want =
+                    cases[i].holds ? loops[l].where_held : loops[l].where_not;
+                const char *text = "";
+                char words[256];
+                snprintf(words, sizeof words, "optimizer: {%s}, loop: {%s}", cases[i].optimizer,
+                         loops[l].loop);
+                const int found = has_hazard(words, kinds[k], &text);
+                if (found != (kinds[k] == want)) fail_msg("%s: hazard %d", words, (int)kinds[k]);
+                if (found && l == 0 && cases[i].holds)
+                    assert_string_equal(text, "the optimizer holds an update whose gradient "
+                                              "overflowed, which still advances the schedule: the "
+                                              "LR runs ahead of the updates made");
+            }
     }
 }
 
