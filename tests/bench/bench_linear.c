@@ -41,11 +41,11 @@ struct bench {
 static enum status take_random(struct bench *bench, struct arena *arena, const float *source,
                                size_t count, void **out) {
     const struct model *model = &bench->model;
-    TRY(arena_take(arena_hidden(arena), count, model->carrier, "operand", out));
+    TRY(arena_take(arena_hidden(arena), count, model->form.width, "operand", out));
     for (size_t i = 0; i < count; i += DRAWN) {
         const size_t some = count - i < DRAWN ? count - i : DRAWN;
         const struct convert_args args = {
-            some, DTYPE_F32, model->compute, source, (char *)*out + i * model->carrier, 0};
+            some, DTYPE_F32, model->compute, source, (char *)*out + i * model->form.width, 0};
         model->ops->convert(&model->call, &args);
     }
     return model_wait(model);
@@ -71,8 +71,8 @@ static enum status take_operands(struct bench *bench, struct arena *arena) {
     TRY(take_random(bench, arena, source, rows, &bench->dy));
     TRY(take_random(bench, arena, source, weight, &bench->w));
     struct arena *const hidden = arena_hidden(arena);
-    TRY(arena_take(hidden, rows, bench->model.carrier, "outputs", &bench->y));
-    TRY(arena_take(hidden, rows, bench->model.carrier, "outputs", &bench->dx));
+    TRY(arena_take(hidden, rows, bench->model.form.width, "outputs", &bench->y));
+    TRY(arena_take(hidden, rows, bench->model.form.width, "outputs", &bench->dx));
     return arena_take(hidden, weight, bench->model.accumulator, "outputs", &bench->acc);
 }
 
