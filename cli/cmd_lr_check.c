@@ -154,6 +154,29 @@ static enum status ask_numbers(const struct fit_rows *rows, struct arena *arena,
     return STATUS_OK;
 }
 
+/* Withdraws what was found of digits that were cut off, where numbers beside those that were asked
+ * for print the rows rounded: rows in few digits are printed by a total that is one update apart,
+ * too. */
+static enum status doubt_cut(struct checked *c, struct arena *arena, struct fit_check *cut) {
+    struct fit_beside beside;
+    int found;
+    char *text;
+    TRY(fit_check_beside(&c->report.series, &c->report.known, cut->expected, FIT_PEAK_APART, arena,
+                         &beside, &found));
+    if (!found) return STATUS_OK;
+    cut->verdict = FIT_UNDECIDED;
+    TRY(arena_format(
+        arena, &text,
+        "every printed LR agrees with %s if its digits were cut off, and with peak %s, "
+        "warm-up %s and total %llu if they were rounded",
+        cut->expected->text, word_about(beside.peak).text, number_text_f64(beside.warmup).text,
+        (unsigned long long)beside.steps));
+    cut->words = text;
+    cut->rival = NULL;
+    cut->needs = "more digits, or how the training prints them: nearly all programs round";
+    return STATUS_OK;
+}
+
 /* Of a log that has rows which do not agree: checks its numbers as ones whose digits were cut off,
  * and takes that answer where every row agrees then. */
 static enum status check_cut(struct checked *c, int applied, struct arena *arena) {
@@ -168,6 +191,7 @@ static enum status check_cut(struct checked *c, int applied, struct arena *arena
     if (other->verdict == FIT_FAIL || other->expected == NULL || other->bad_points > 0 ||
         fit_skips_any(other->expected) || !cut_digits_may_be(other->expected, cut))
         return STATUS_OK;
+    TRY(doubt_cut(c, arena, other));
     c->check = *other;
     c->report.series = *cut;
     return cut_digits_put(c->report.log, cut, arena);

@@ -545,4 +545,22 @@ enum fit_number {
 TWINSTEP_MUST_USE enum status fit_check(const struct series *series, const struct fit_known *known,
                                         int applied, struct arena *arena, struct fit_check *out);
 
+/* A total and a warm-up in updates, and a peak. */
+struct fit_beside {
+    uint64_t steps;
+    double warmup, peak;
+};
+
+/* Tells in *out_found whether every row agrees, as rounded numbers, with the fit's schedule without
+ * a skipped update, where the total is at most 3 updates apart, the warm-up at most 2, and the peak
+ * at most the share `apart` of itself; stores the first such numbers, the lengths nearest to the
+ * fit's. */
+TWINSTEP_MUST_USE enum status fit_check_beside(const struct series *series,
+                                               const struct fit_known *known, const struct fit *fit,
+                                               double apart, struct arena *arena,
+                                               struct fit_beside *out, int *out_found);
+/* The share by which a peak may be apart that nobody gave, or that is read off few digits. Chosen:
+ * nobody looks twice at it. */
+#define FIT_PEAK_APART 0.02
+
 #endif

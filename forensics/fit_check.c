@@ -153,9 +153,11 @@ static enum status check_once(const struct series *series, const struct fit_know
             if (out->expected != NULL) return STATUS_OK;
             if (applied && mine.used != NULL) TRY(fit_keep_used(&all, arena, mine.used));
             TRY(fit_check_mismatch(series, &mine, &known->request, &all, arena, out));
+            TRY(fit_check_doubt_rising(series, &mine, arena, out));
             return doubt_mismatch(series, &mine, &all, applied, arena, out);
         }
         fit_check_doubt_shown(series, &mine, out);
+        TRY(fit_check_doubt_beside(series, &mine, arena, out));
         fit_check_doubt_release(&mine, out);
         fit_check_doubt_few(series, out);
         return say_match(&mine, arena, out);

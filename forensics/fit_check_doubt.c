@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What withdraws a pass of `lr check`: numbers that nobody gave, skipped updates that the log does
  * not show, too few rows. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macro.h"
 #include "base/number.h"
 #include "base/real.h"
 #include "forensics/fit_check_parts.h"
@@ -196,10 +200,109 @@ enum status fit_check_doubt_longer(const struct fit_known *known, struct arena *
     return STATUS_OK;
 }
 
+/* Tells whether the log goes on behind the end of a schedule whose total nobody said, by more
+ * updates than a total is off by without a word. Where the counter is samples, a decay shorter than
+ * the run has an argument of its own (Megatron's --lr-decay-samples). */
+static int goes_on_behind_end(const struct fit_check *out) {
+    const struct fit *const fit = out->expected;
+    return (out->fitted & FIT_OF_STEPS) != 0 && fit->steps > 0 && !fit->total_hidden &&
+           fit->segment_count == 1 && fit->contract->unit != CONTRACT_UNIT_SAMPLE &&
+           out->found.last > fit->steps + BESIDE;
+}
+
+/* Tells whether `updates` is less round than one that is so many more. */
+static int is_less_round(double updates, int more) {
+    return updates + more > 0.0 && fit_digits(updates + more) < fit_digits(updates);
+}
+
+/* Tells whether total and warm-up, which nobody said, lie one update beside rounder ones: a
+ * scheduler that is one update ahead or behind prints the rows with those. */
+static int lies_beside_round(const struct fit_check *out) {
+    static const int beside[] = {1, -1};
+    const struct fit *const fit = out->expected;
+    const uint32_t both = FIT_OF_STEPS | FIT_OF_WARMUP;
+    if ((out->fitted & both) != both || fit->steps == 0 || fit->total_hidden || fit->in_samples ||
+        fit->contract->unit == CONTRACT_UNIT_EPOCH)
+        return 0;
+    for (size_t i = 0; i < COUNT_OF(beside); i++) {
+        const double warmup = fit->warmup + beside[i];
+        if (!is_less_round((double)fit->steps, beside[i]) || warmup < 0.0) continue;
+        if (fit->warmup == 0.0 || warmup == 0.0 || fit_digits(warmup) <= fit_digits(fit->warmup))
+            return 1;
+    }
+    return 0;
+}
+
+/* Tells whether the schedule begins its warm-up one step above 0 by its own definition, as those
+ * that begin at 0 do one update ahead. */
+static int begins_a_step_ahead(const struct fit *fit) {
+    static const char *const names[] = {"cosine_warmup_with_min_lr", "torch.linear_constant"};
+    for (size_t i = 0; i < COUNT_OF(names); i++)
+        if (strcmp(fit->schedule->name, names[i]) == 0) return 1;
+    return 0;
+}
+
+/* Tells whether a cosine goes up again on the way to its total, with a number of cycles that nobody
+ * gave. */
+static int goes_up_again(const struct fit *fit) {
+    const char *const cycles = strstr(fit->parameters, "num_cycles=");
+    return cycles != NULL && strcmp(sched_bare_name(fit->schedule), "cosine_with_restarts") != 0 &&
+           strtod(strchr(cycles, '=') + 1, NULL) > 0.5;
+}
+
+/* A line that ends at half of its peak or above is half of a longer one, or the start. */
+#define HALF 0.5
+
+/* Tells whether a line falls to a floor behind which no row lies, and which nobody would type,
+ * neither as a share of the peak nor as an LR, or which is half of the peak or more. */
+static int floor_is_odd(const struct fit_known *known, const struct fit_check *out) {
+    const struct fit *const fit = out->expected;
+    const double floor = fit->floor_ratio;
+    return fit_falls_as_line(fit) && floor > 0.0 && floor < 1.0 &&
+           out->found.last <= fit->steps + 1 &&
+           (floor >= HALF || !fit_check_floor_is_typed(known, floor, fit->lr));
+}
+
+/* Withdraws a pass that rests on a schedule which nobody gave, and which another schedule prints
+ * that is stepped otherwise. */
+static enum status doubt_schedule(const struct fit_known *known, struct arena *arena,
+                                  struct fit_check *out) {
+    const struct fit *const fit = out->expected;
+    char *text;
+    if (out->verdict != FIT_PASS || (out->fitted & FIT_OF_SCHEDULE) == 0) return STATUS_OK;
+    if (begins_a_step_ahead(fit)) {
+        out->verdict = FIT_UNDECIDED;
+        TRY(arena_format(arena, &text,
+                         "--schedule of the training: the warm-up of %s begins one step above 0, "
+                         "as that of another schedule does one update ahead",
+                         fit->schedule_name));
+        out->needs = text;
+    } else if (goes_up_again(fit)) {
+        out->verdict = FIT_UNDECIDED;
+        TRY(arena_format(arena, &text,
+                         "--schedule of the training, or --value num_cycles=N: the LR goes up "
+                         "again on its way, and that of a scheduler which moves several times per "
+                         "update, or whose total is too short, does so, too (%s)",
+                         fit->parameters));
+        out->needs = text;
+    } else if ((out->fitted & FIT_OF_FLOOR) != 0 && known->request.steps == fit->steps &&
+               floor_is_odd(known, out)) {
+        out->verdict = FIT_UNDECIDED;
+        TRY(arena_format(arena, &text,
+                         "--min-lr-ratio of the training, or --schedule: nobody gave the floor, %s "
+                         "of the peak, and a line to a lower one with a larger total prints the "
+                         "same",
+                         word_about(fit->floor_ratio).text));
+        out->needs = text;
+    }
+    return STATUS_OK;
+}
+
 /* Withdraws a pass that rests on numbers which nobody gave: a line from a peak that no row shows
  * and nobody would type, of which a contract that is one update apart prints the same towards a
  * total that is one update apart; skipped updates for the first LR; a total behind which the LR
- * rises again, so that the run was longer than its schedule; and two that lr fit calls undecided, a
+ * rises again, so that the run was longer than its schedule, or goes on; total and warm-up beside
+ * rounder ones; and two that lr fit calls undecided, a
  * line to a floor that no row stands at, or a peak that nobody would type, behind which a scheduler
  * may have stopped in its warm-up; and a total that ignores a skipped update which the log shows.
  */
@@ -243,6 +346,18 @@ enum status fit_check_doubt_numbers(const struct fit_known *known, struct arena 
         out->needs = text;
         return STATUS_OK;
     }
+    if (goes_on_behind_end(out)) {
+        out->verdict = FIT_UNDECIDED;
+        TRY(arena_format(arena, &text,
+                         "--steps of the training: the log goes on behind update %llu, at which "
+                         "the fitted schedule ends; that of a scheduler which moves several times "
+                         "per update ends there",
+                         (unsigned long long)fit->steps));
+        out->needs = text;
+        return STATUS_OK;
+    }
+    TRY(doubt_schedule(known, arena, out));
+    if (out->verdict != FIT_PASS) return STATUS_OK;
     if ((out->fitted & FIT_OF_STEPS) != 0 && (out->fitted & FIT_OF_LR) != 0 &&
         fit_falls_as_line(fit) && is_odd_line(fit) && begins_behind_peak(fit, out->found.series)) {
         out->verdict = FIT_UNDECIDED;
@@ -258,6 +373,15 @@ enum status fit_check_doubt_numbers(const struct fit_known *known, struct arena 
         out->needs = "--steps and --warmup of the training: the log begins behind the warm-up, and "
                      "a contract that is one update ahead or behind prints the same cycles with "
                      "both one update more or less";
+        return STATUS_OK;
+    }
+    if (lies_beside_round(out)) {
+        out->verdict = FIT_UNDECIDED;
+        TRY(arena_format(arena, &text,
+                         "--steps and --warmup of the training: a scheduler that is one update "
+                         "ahead or behind prints the same with a total beside %llu",
+                         (unsigned long long)fit->steps));
+        out->needs = text;
         return STATUS_OK;
     }
     if ((out->fitted & FIT_OF_SCHEDULE) == 0) return STATUS_OK;
@@ -288,6 +412,56 @@ static int skips_evenly(const struct fit *fit) {
             (i > 0 && fit->skips[i].first - fit->skips[i - 1].first != apart))
             return 0;
     return apart > 1;
+}
+
+static int none_is_shown(const struct fit_known *known) {
+    return known->skips.shown == 0 && known->request.skipped_count == 0;
+}
+
+/* Returns up to which update all updates were skipped from the first on, as a scaler does whose
+ * loss scale begins too high. */
+static uint64_t end_of_burst(const struct fit *fit) {
+    uint64_t end = 0;
+    for (size_t i = 0; i < fit->skip_count; i++) {
+        const struct fit_skip *const skip = &fit->skips[i];
+        if (skip->first != end + 1 || skip->count != skip->last - skip->first + 1) break;
+        end = skip->last;
+    }
+    return end;
+}
+
+/* Tells whether half of the updates were skipped, or more, those of a burst at the start left out:
+ * a scaler raises its scale once in many updates, so it cannot go on like that. */
+static int skips_half(const struct fit *fit, uint64_t last) {
+    const uint64_t burst = end_of_burst(fit);
+    uint64_t skipped = 0;
+    for (size_t i = 0; i < fit->skip_count; i++)
+        if (fit->skips[i].first > burst) skipped += fit->skips[i].count;
+    return skipped > 1 && 2 * skipped + 1 >= last - burst;
+}
+
+/* Returns how many updates were skipped one after the other up to the last row, which shows none of
+ * its own where the LR that was used is logged. */
+static uint64_t skips_at_end(const struct fit *fit, uint64_t last) {
+    uint64_t end = last, count = 0;
+    for (size_t i = fit->skip_count; i-- > 0;) {
+        const struct fit_skip *const skip = &fit->skips[i];
+        if (skip->last != end && !(i + 1 == fit->skip_count && skip->last + 1 == end)) break;
+        if (skip->count != skip->last - skip->first + 1) break; /* those at its end may not be */
+        count += skip->count;
+        end = skip->first - 1;
+    }
+    return count;
+}
+
+/* Updates in a row that a scaler skips at the end of a log without a word. Chosen: an overflow
+ * halves the loss scale, and the next update may overflow once more. */
+#define AT_END 2
+/* Skipped updates that are believed beside a schedule with parameters which nobody gave. Chosen. */
+#define BESIDE_PARAMETERS 5
+
+static int has_parameters(const struct fit *fit) {
+    return fit->parameters[0] != '\0' || fit->floor_ratio > 0.0;
 }
 
 /* Tells whether updates were skipped in front of the rows which nothing shows, behind a peak that
@@ -325,13 +499,44 @@ void fit_check_doubt_shown(const struct series *series, const struct fit_known *
         doubt_skips(NULL, out);
         out->needs = "the loss scale, a count of skipped updates, or --skipped: a loop that "
                      "holds its LR from below prints the last LR, too";
-    } else if (out->verdict == FIT_PASS && (out->fitted & FIT_OF_SCHEDULE) != 0 &&
-               known->skips.shown == 0 && known->request.skipped_count == 0 &&
-               skips_evenly(out->expected)) {
+    } else if (out->verdict == FIT_PASS && none_is_shown(known) &&
+               skips_at_end(out->expected, out->found.last) > AT_END) {
+        doubt_skips(NULL, out);
+        out->needs = "the loss scale, a count of skipped updates, or --skipped: a scheduler "
+                     "that is no longer stepped prints the last rows, too";
+    } else if (out->verdict == FIT_PASS && none_is_shown(known) &&
+               (skips_evenly(out->expected) || skips_half(out->expected, out->found.last))) {
         doubt_skips(NULL, out);
         out->needs = "the loss scale, a count of skipped updates, or --skipped: a scheduler "
                      "that is stepped once per several updates prints the same";
+    } else if (out->verdict == FIT_PASS && none_is_shown(known) &&
+               (out->fitted & FIT_OF_SCHEDULE) != 0 && has_parameters(out->expected) &&
+               fit_skipped(out->expected) > BESIDE_PARAMETERS) {
+        doubt_skips(NULL, out);
+        out->needs = "--schedule, the loss scale, a count of skipped updates, or --skipped: nobody "
+                     "gave the schedule with its parameters, and beside so many skipped updates "
+                     "several print the same";
     }
+}
+
+enum status fit_check_doubt_beside(const struct series *series, const struct fit_known *known,
+                                   struct arena *arena, struct fit_check *out) {
+    struct fit_beside beside;
+    int found;
+    char *text;
+    if (out->verdict != FIT_PASS || !none_is_shown(known) || !fit_skips_any(out->expected))
+        return STATUS_OK;
+    const double apart = known->request.lr == known->request.lr ? 0.0 : FIT_PEAK_APART;
+    TRY(fit_check_beside(series, known, out->expected, apart, arena, &beside, &found));
+    if (!found) return STATUS_OK;
+    doubt_skips(NULL, out);
+    TRY(arena_format(arena, &text,
+                     "the loss scale, a count of skipped updates, or --skipped: with peak %s, "
+                     "warm-up %s and total %llu the same rows need no skipped update",
+                     word_about(beside.peak).text, number_text_f64(beside.warmup).text,
+                     (unsigned long long)beside.steps));
+    out->needs = text;
+    return STATUS_OK;
 }
 
 enum status fit_check_doubt_samples(const struct fit_known *known, const struct fit_set *all,

@@ -390,7 +390,7 @@ static int too_few(const struct series *series, const struct fit_known *known,
     const int guessed = (out->fitted & (FIT_OF_LR | FIT_OF_STEPS | FIT_OF_WARMUP)) != 0;
     return guessed &&
            (series->count < 3 || ((out->found.why & FIT_WHY_CONSTANT) != 0 && !refuted) ||
-            (out->found.count == 0 && series->points[0].update > 1));
+            out->found.count == 0);
 }
 
 /* Cost (forensics/fit_cost.c) by which a contract of the log's own format may be dearer than

@@ -515,7 +515,7 @@ static int total_is_typed(const struct fit_known *known, double total, uint64_t 
            total == (double)last || is_round(total);
 }
 
-static int floor_is_typed(const struct fit_known *known, double floor, double lr) {
+int fit_check_floor_is_typed(const struct fit_known *known, double floor, double lr) {
     const double given = known->request.min_lr_ratio;
     if (!(floor > 0.0) || floor >= 1.0) return 1;
     return (given == given && fit_near(floor, given)) ||
@@ -551,7 +551,7 @@ static int is_typed_throughout(const struct fit_known *known, const struct fit *
             fit_digits(scale * fit->lr) > TYPED_PEAK)
             return 0;
     }
-    return floor_is_typed(known, fit->floor_ratio, fit->lr) && parameters_are_typed(fit);
+    return fit_check_floor_is_typed(known, fit->floor_ratio, fit->lr) && parameters_are_typed(fit);
 }
 
 static int lies_above(const struct series *series, double peak) {
@@ -666,5 +666,40 @@ enum status fit_check_doubt_unproven(const struct fit_known *known, struct arena
     out->needs = text;
     out->verdict = FIT_UNDECIDED;
     out->bug = NULL;
+    return STATUS_OK;
+}
+
+/* Of a log that ends within its warm-up no row tells the total, so that a schedule which was given
+ * has no fit there, and the expectation has the log's last update for a total. */
+enum status fit_check_doubt_rising(const struct series *series, const struct fit_known *known,
+                                   struct arena *arena, struct fit_check *out) {
+    const uint32_t both = FIT_OF_WARMUP | FIT_OF_STEPS;
+    struct fit_known rising = *known;
+    struct fit_set set;
+    char *text;
+    if (out->verdict != FIT_FAIL || (out->fitted & both) != both ||
+        known->request.schedule == NULL ||
+        sched_find_in(known->request.contract->family, "constant_with_warmup") == NULL)
+        return STATUS_OK;
+    rising.request.schedule = "constant_with_warmup";
+    rising.request.value_count = 0;
+    rising.request.min_lr_ratio = real_nan_f64();
+    TRY(fit_series(series, &rising, arena, &set));
+    for (size_t i = 0; i < set.count; i++) {
+        const struct fit *const fit = &set.fits[i];
+        if (!(fit->reached > 0.0) || fit->segment_count > 1 || fit->stride != 1.0 ||
+            fit->first_differs)
+            continue;
+        TRY(arena_format(arena, &text,
+                         "every printed LR lies in a warm-up that %s would print, and no row shows "
+                         "its end or the total",
+                         known->request.contract->name));
+        out->verdict = FIT_UNDECIDED;
+        out->bad_points = 0;
+        out->bug = NULL;
+        out->words = text;
+        out->needs = "--warmup and --steps of the training, or rows behind the warm-up";
+        return STATUS_OK;
+    }
     return STATUS_OK;
 }

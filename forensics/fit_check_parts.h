@@ -96,6 +96,14 @@ TWINSTEP_MUST_USE enum status fit_check_match_borrowed(const struct series *seri
  * has none such, and any explanation stands beside nothing, where it proves enough by itself. */
 int fit_check_stands(const struct fit_known *known, const struct fit_check *out,
                      const struct fit_check *borrowed);
+/* Tells whether a floor, a share of the peak `lr`, was given, or somebody would type it as a share
+ * or as an LR. */
+int fit_check_floor_is_typed(const struct fit_known *known, double floor, double lr);
+/* Withdraws a failure where the schedule was given and neither the warm-up nor the total, and the
+ * rows rise as the expected contract does within a warm-up that none of them shows the end of. */
+TWINSTEP_MUST_USE enum status fit_check_doubt_rising(const struct series *series,
+                                                     const struct fit_known *known,
+                                                     struct arena *arena, struct fit_check *out);
 /* Withdraws a failure that does not stand. */
 TWINSTEP_MUST_USE enum status fit_check_doubt_unproven(const struct fit_known *known,
                                                        struct arena *arena, struct fit_check *out);
@@ -110,6 +118,11 @@ TWINSTEP_MUST_USE enum status fit_check_judge_skips(const struct series *series,
 /* Doubts skipped updates that something else prints, too, and that the log does not show. */
 void fit_check_doubt_shown(const struct series *series, const struct fit_known *known,
                            struct fit_check *out);
+/* Doubts skipped updates that the log does not show, where numbers beside those of the expectation
+ * print every row without any. */
+TWINSTEP_MUST_USE enum status fit_check_doubt_beside(const struct series *series,
+                                                     const struct fit_known *known,
+                                                     struct arena *arena, struct fit_check *out);
 /* Doubts a floor that nobody gave. */
 TWINSTEP_MUST_USE enum status fit_check_doubt_floor(const struct fit_known *known,
                                                     struct arena *arena, struct fit_check *out);

@@ -1129,6 +1129,84 @@ static void validate_a_stop_is_no_pass_in_samples(void **state) {
     helper_free(&said);
 }
 
+/* Updates of trainings that are wrong, or whose log leaves open whether they are, and what is said.
+ * Each was passed, or the last two were failed, though nothing in the log decides. */
+static double share_of(const char *how, int k) {
+    const int n = k - 1;
+    if (strcmp(how, "every second call") == 0) return (20.0 - n / 2) / 20.0;
+    if (strcmp(how, "no call behind 7") == 0) return (21.0 - (n < 7 ? n : 7)) / 21.0;
+    if (strcmp(how, "two calls") == 0) return n < 10 ? (20.0 - 2 * n) / 20.0 : 0.0;
+    if (strcmp(how, "no warm-up") == 0) return 0.5 * (1.0 + cos(acos(-1.0) * n / 20.0));
+    if (strcmp(how, "two more in all") == 0) return (502.0 - n) / 502.0;
+    if (strcmp(how, "a call too early") == 0) return (1000.0 - 25 * k) / 990.0;
+    if (strcmp(how, "twice as long") == 0) return (40.0 - n) / 40.0;
+    if (strcmp(how, "rising") == 0) return n / 50.0;
+    return fmod(0.37 * n, 1.0); /* no schedule */
+}
+
+static void validate_what_is_not_passed(void **state) {
+    static const struct {
+        const char *how, *print;
+        int rows;
+        const char *numbers, *words;
+    } cases[] = {
+        {"every second call", "%.6e", 20, "--lr 2e-5 --schedule linear --warmup 0 --steps 20",
+         "a scheduler that is stepped once per several updates prints the same"},
+        {"no call behind 7", "%.6e", 16, "--lr 2e-5 --schedule linear --warmup 0 --steps 21",
+         "a scheduler that is no longer stepped prints the last rows, too"},
+        {"two calls", "%.6e", 20, "--lr 2e-5 --schedule linear --warmup 0",
+         "the log goes on behind update 10, at which the fitted schedule ends"},
+        {"no warm-up", "%.6e", 20, "--lr 2e-5 --warmup 4 --steps 20", NULL},
+        {"two more in all", "%.8f", 250, "--lr 1e-6 --schedule linear --warmup 0 --steps 500",
+         "the same rows need no skipped update"},
+        {"a call too early", "%.8e", 40, "--lr 2e-5 --schedule linear",
+         "one update ahead or behind prints the same with a total beside 999"},
+        {"twice as long", "%.6e", 20, "--lr 2e-5 --warmup 0 --steps 20", "nobody gave the floor"},
+        {"rising", "%.3e", 25, "--lr 2e-5 --schedule cosine",
+         "every printed LR lies in a warm-up that hf would print"},
+        {"none", "%.6e", 25, "--lr 2e-5 --schedule cosine", "--warmup"},
+    };
+    (void)state;
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char text[16384] = "step,lr\n", line[256];
+        size_t length = strlen(text);
+        const double lr = strstr(cases[i].numbers, "1e-6") != NULL ? 1e-6 : 2e-5;
+        for (int k = 1; k <= cases[i].rows; k++) {
+            const int every = strcmp(cases[i].how, "a call too early") == 0 ? 25 : 1;
+            length += (size_t)snprintf(text + length, sizeof text - length, "%d,", k * every);
+            length += (size_t)snprintf(text + length, sizeof text - length, cases[i].print,
+                                       lr * share_of(cases[i].how, k));
+            length += (size_t)snprintf(text + length, sizeof text - length, "\n");
+        }
+        helper_write("wrong.csv", text);
+        snprintf(line, sizeof line, "lr check wrong.csv --logged --expect hf %s", cases[i].numbers);
+        struct said said = helper_run(cases[i].words == NULL ? 1 : 3, line);
+        if (cases[i].words != NULL && strstr(said.out, cases[i].words) == NULL)
+            fail_msg("%s: %s", cases[i].how, said.out);
+        helper_free(&said);
+    }
+}
+
+/* A warm-up to a peak of 4.995e-5, rounded: of one to 5e-5 the first rows would be cut off. The
+ * peak that is told is one in the middle of those that print the rows. */
+static void validate_rounded_digits_of_another_peak(void **state) {
+    (void)state;
+    char text[2048] = "step,lr\n";
+    size_t length = strlen(text);
+    for (int k = 1; k <= 25; k++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "%d,%.2e\n", k,
+                                   4.995e-5 * (k <= 10 ? (k - 1) / 10.0 : 1.0));
+    helper_write("rounded.csv", text);
+    struct said said =
+        helper_run(3, "lr check rounded.csv --logged --expect hf --lr 5e-5 --schedule "
+                      "constant_with_warmup --warmup 10 --steps 50");
+    if (strstr(said.out, "if its digits were cut off, and with peak 4.996e-05, warm-up 10 and "
+                         "total 50 if they were rounded") == NULL ||
+        strstr(said.out, "what would decide: more digits") == NULL)
+        fail_msg("%s", said.out);
+    helper_free(&said);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_a_stop_is_no_pass_in_samples),
@@ -1136,6 +1214,8 @@ int main(void) {
         cmocka_unit_test(validate_fail),
         cmocka_unit_test(validate_behind),
         cmocka_unit_test(validate_cut_digits),
+        cmocka_unit_test(validate_what_is_not_passed),
+        cmocka_unit_test(validate_rounded_digits_of_another_peak),
         cmocka_unit_test(validate_ahead_is_not_cut),
         cmocka_unit_test(validate_restarts),
         cmocka_unit_test(validate_early_skip_is_undecided),

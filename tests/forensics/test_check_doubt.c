@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -214,6 +215,10 @@ static void open_end(void) {
     "ends, "                                                                                       \
     "and its LR rises again; that of a scheduler which moves twice per update does"
 
+#define ENDS                                                                                       \
+    "--steps of the training: the log goes on behind update 8, at which the fitted schedule "      \
+    "ends; that of a scheduler which moves several times per update ends there"
+
 static void validate_ends(void **state) {
     (void)state;
     open_end();
@@ -225,7 +230,22 @@ static void validate_ends(void **state) {
     expected.steps = 0;
     NUMBERS(NULL, open_end);
     points[9].value = points[8].value;
-    NUMBERS(NULL, open_end);
+    NUMBERS(ENDS, open_end);
+    /* It goes on by more than three updates behind its end. */
+    for (uint64_t last = 10; last < 14; last++) {
+        points[9].value = points[8].value;
+        out.found.last = last;
+        NUMBERS(last > 11 ? ENDS : NULL, open_end);
+    }
+    for (int how = 0; how < 5; how++) {
+        points[9].value = points[8].value;
+        if (how == 0) out.fitted = ~(uint32_t)(FIT_OF_STEPS | FIT_OF_SCHEDULE);
+        if (how == 1) expected.steps = 0;
+        if (how == 2) expected.total_hidden = 1;
+        if (how == 3) expected.segment_count = 2;
+        if (how == 4) expected.contract = contract_find("megatron"); /* its decay may be shorter */
+        NUMBERS(NULL, open_end);
+    }
     for (uint64_t steps = 6; steps < 12; steps++) { /* the rise is behind update 9 */
         expected.steps = steps;
         assert_int_equal(rises_behind_end(&out), steps <= 9);
@@ -265,6 +285,112 @@ static void open_far(void) {
     "decay: "                                                                                      \
     "one to a lower floor with a larger total prints the same"
 
+#define ODD_FLOOR(floor)                                                                           \
+    "--min-lr-ratio of the training, or --schedule: nobody gave the floor, " floor                 \
+    " of the peak, and a line to a lower one with a larger total prints the same"
+
+/* Beside a total that was given. */
+static void validate_odd_floors(void **state) {
+    (void)state;
+    static const struct {
+        double floor;
+        const char *needs;
+    } floors[] = {{0.1, NULL},
+                  {0.125, NULL}, /* of 1.6e-4 that is 2e-5 */
+                  {0.15, NULL},
+                  {0.123, ODD_FLOOR("0.123")},
+                  {0.4321, ODD_FLOOR("0.4321")},
+                  {0.05, NULL},
+                  {0.4, NULL},
+                  {0.5, ODD_FLOOR("0.5")},
+                  {0.9, ODD_FLOOR("0.9")},
+                  {0.0, NULL}};
+    for (size_t i = 0; i < COUNT_OF(floors); i++)
+        for (int how = 0; how < 5; how++) {
+            open_far();
+            expected.floor_ratio = floors[i].floor;
+            if (floors[i].floor == 0.125) expected.lr = 1.6e-4;
+            known.request.steps = 40;
+            if (how == 1) out.fitted = FIT_OF_FLOOR;
+            if (how == 2) out.found.last = 42; /* a row stands there */
+            if (how == 3) out.found.last = 41;
+            if (how == 4) make_fit(&expected, "hf", "cosine_with_min_lr", 0.0);
+            if (how == 4) expected.floor_ratio = floors[i].floor;
+            NUMBERS(how == 0 || how == 3 ? floors[i].needs : NULL, open_far);
+        }
+}
+
+static void open_borrowed(void) {
+    open_pass();
+    out.fitted = FIT_OF_SCHEDULE;
+}
+#define AHEAD(name)                                                                                \
+    "--schedule of the training: the warm-up of " name " begins one step above 0, as that of "     \
+    "another schedule does one update ahead"
+#define CYCLES                                                                                     \
+    "--schedule of the training, or --value num_cycles=N: the LR goes up again on its way, and "   \
+    "that of a scheduler which moves several times per update, or whose total is too short, does " \
+    "so, too (num_cycles=2)"
+
+/* Schedules that nobody gave. */
+static void validate_schedules(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *parameters, *needs;
+    } schedules[] = {
+        {"cosine_warmup_with_min_lr", "", AHEAD("cosine_warmup_with_min_lr")},
+        {"torch.linear_constant", "", AHEAD("torch.linear_constant")},
+        {"cosine_with_min_lr", "num_cycles=2", CYCLES},
+        {"cosine", "num_cycles=2", CYCLES},
+        {"cosine", "num_cycles=0.5", NULL},
+        {"cosine_with_restarts", "num_cycles=2", NULL},
+        {"cosine", "", NULL},
+        {"constant_with_warmup", "", NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(schedules); i++)
+        for (int given = 0; given < 2; given++) {
+            open_borrowed();
+            expected.schedule = sched_find(schedules[i].name);
+            if (expected.schedule == NULL)
+                expected.schedule = sched_find_in(expected.contract->family, schedules[i].name);
+            assert_non_null(expected.schedule);
+            expected.schedule_name = schedules[i].name;
+            expected.parameters = schedules[i].parameters;
+            if (given) out.fitted = 0;
+            NUMBERS(given ? NULL : schedules[i].needs, open_borrowed);
+        }
+}
+
+/* A total and a warm-up beside rounder ones. */
+static void validate_round_totals(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t steps;
+        double warmup;
+        int beside;
+    } totals[] = {{199, 9.0, 1},  {199, 0.0, 1},  {200, 10.0, 0}, {201, 11.0, 1}, {201, 1.0, 1},
+                  {201, 0.0, 0},  {999, 99.0, 1}, {999, 10.0, 0}, {375, 9.0, 0},  {1234, 9.0, 0},
+                  {150, 15.0, 0}, {149, 14.0, 1}, {1001, 31.0, 1}};
+    for (size_t i = 0; i < COUNT_OF(totals); i++)
+        for (int how = 0; how < 6; how++) {
+            char text[160];
+            open_pass();
+            out.fitted = FIT_OF_STEPS | FIT_OF_WARMUP;
+            expected.steps = totals[i].steps;
+            expected.warmup = totals[i].warmup;
+            if (how == 1) out.fitted = FIT_OF_STEPS;
+            if (how == 2) out.fitted = FIT_OF_WARMUP;
+            if (how == 3) expected.total_hidden = 1;
+            if (how == 4) expected.in_samples = 1;
+            if (how == 5) expected.contract = contract_find("lightning-epoch");
+            snprintf(text, sizeof text,
+                     "--steps and --warmup of the training: a scheduler that is one update ahead "
+                     "or behind prints the same with a total beside %d",
+                     (int)totals[i].steps);
+            NUMBERS(how == 0 && totals[i].beside ? text : NULL, open_pass);
+        }
+}
+
 static void validate_far_floors(void **state) {
     (void)state;
     open_far();
@@ -273,8 +399,8 @@ static void validate_far_floors(void **state) {
     NUMBERS(NULL, open_far);
     out.fitted = FIT_OF_SCHEDULE;
     NUMBERS(NULL, open_far);
-    known.request.steps = 40; /* and so was the total */
-    NUMBERS(NULL, open_far);
+    known.request.steps = 40; /* the total was: nobody would type the floor */
+    NUMBERS(ODD_FLOOR("0.1234"), open_far);
     known.request.steps = 41;
     NUMBERS(LOWER, open_far);
     for (uint64_t last = 40; last < 44; last++) { /* a row stands at its end from update 42 on */
@@ -501,8 +627,8 @@ static void validate_even_skips(void **state) {
     for (size_t at = 0; at < 5; at++)
         skips[at] = (struct fit_skip){.first = 3 + 2 * at, .last = 3 + 2 * at, .count = 1};
     SHOWN(EVENLY);
-    out.fitted = ~(uint32_t)FIT_OF_SCHEDULE;
-    SHOWN(NULL);
+    out.fitted = ~(uint32_t)FIT_OF_SCHEDULE; /* a schedule that was given explains none */
+    SHOWN(EVENLY);
     known.skips.shown = 1;
     SHOWN(NULL);
     known.request.skipped_count = 1;
@@ -523,6 +649,128 @@ static void validate_even_skips(void **state) {
     points[ROWS - 1].value = 1e-4;
     fit_check_doubt_shown(&series, &known, &out);
     assert_string_equal(out.needs, "before");
+}
+
+static void open_gaps(void) {
+    open_pass();
+    expected.skips = skips;
+    expected.skip_count = 0;
+}
+static void leave_out(uint64_t first, uint64_t last, uint64_t count) {
+    skips[expected.skip_count++] = (struct fit_skip){.first = first, .last = last, .count = count};
+}
+#define SKIPS(needs)                                                                               \
+    do {                                                                                           \
+        fit_check_doubt_shown(&series, &known, &out);                                              \
+        stands(needs, __LINE__);                                                                   \
+        open_gaps();                                                                               \
+    } while (0)
+#define AT_THE_END                                                                                 \
+    "the loss scale, a count of skipped updates, or --skipped: a scheduler that is no longer "     \
+    "stepped prints the last rows, too"
+
+/* Of sixteen updates. */
+static void validate_half_of_all_skips(void **state) {
+    (void)state;
+    open_gaps();
+    for (uint64_t count = 5; count < 9; count++) {
+        leave_out(2, 14, count);
+        SKIPS(2 * count + 1 >= ROWS ? EVENLY : NULL);
+    }
+    leave_out(2, 3, 1);
+    leave_out(5, 14, 7);
+    SKIPS(EVENLY);
+    leave_out(2, 3, 1);
+    leave_out(5, 14, 6);
+    SKIPS(NULL);
+    /* A burst from the first update on is what a loss scale does that begins too high. */
+    for (uint64_t burst = 1; burst < 14; burst++) {
+        leave_out(1, burst, burst);
+        SKIPS(NULL);
+    }
+    leave_out(1, 8, 8);
+    leave_out(10, 12, 2);
+    SKIPS(NULL);
+    leave_out(1, 8, 8);
+    leave_out(10, 13, 3);
+    SKIPS(NULL);
+    leave_out(1, 8, 8);
+    leave_out(10, 14, 4); /* of eight */
+    SKIPS(EVENLY);
+    leave_out(1, 8, 7); /* no burst */
+    leave_out(10, 12, 1);
+    SKIPS(EVENLY);
+    out.found.last = 15; /* seven of fifteen, and six of fourteen */
+    leave_out(2, 13, 7);
+    SKIPS(EVENLY);
+    out.found.last = 14;
+    leave_out(2, 12, 6);
+    SKIPS(NULL);
+    leave_out(2, 14, 8);
+    known.skips.shown = 1;
+    SKIPS(NULL);
+    leave_out(2, 14, 8);
+    known.request.skipped_count = 1;
+    SKIPS(NULL);
+    out.found.last = 2; /* one is no half of anything */
+    leave_out(2, 2, 1);
+    SKIPS(NULL);
+}
+
+static void validate_skips_up_to_the_last_row(void **state) {
+    (void)state;
+    open_gaps();
+    for (uint64_t first = 11; first <= ROWS; first++)
+        for (uint64_t last = ROWS - 2; last <= ROWS; last++) { /* the last row logs its own LR */
+            if (first > last) continue;
+            leave_out(first, last, last - first + 1);
+            SKIPS(last >= ROWS - 1 && last - first + 1 > 2 ? AT_THE_END : NULL);
+        }
+    /* One by one, and the front of them within a range that leaves open which. */
+    for (uint64_t first = 11; first < ROWS; first++) {
+        for (uint64_t k = first; k < ROWS; k++)
+            leave_out(k, k, 1);
+        SKIPS(ROWS - first > 2 ? AT_THE_END : NULL);
+    }
+    leave_out(10, 13, 2);
+    leave_out(14, 15, 2);
+    SKIPS(NULL);
+    leave_out(9, 12, 2);
+    leave_out(13, 15, 3);
+    SKIPS(AT_THE_END);
+    leave_out(11, 15, 4);
+    SKIPS(NULL);
+    leave_out(10, 11, 2);
+    leave_out(13, 15, 3);
+    SKIPS(AT_THE_END);
+    leave_out(11, 12, 2);
+    leave_out(14, 15, 2);
+    SKIPS(NULL);
+    leave_out(12, 15, 4);
+    known.skips.shown = 1;
+    SKIPS(NULL);
+    leave_out(12, 15, 4);
+    known.request.skipped_count = 1;
+    SKIPS(NULL);
+}
+
+/* Beside parameters that nobody gave. */
+static void validate_skips_beside_parameters(void **state) {
+    (void)state;
+    static const char several[] =
+        "--schedule, the loss scale, a count of skipped updates, or --skipped: nobody gave the "
+        "schedule with its parameters, and beside so many skipped updates several print the same";
+    open_gaps();
+    for (uint64_t count = 4; count < 7; count++)
+        for (int how = 0; how < 6; how++) {
+            leave_out(3, 9, count);
+            if (how != 5) out.fitted = FIT_OF_SCHEDULE;
+            if (how == 0 || how > 2) expected.parameters = "num_cycles=2";
+            if (how == 1) expected.floor_ratio = 0.2;
+            if (how == 3) known.skips.shown = 1;
+            if (how == 4) known.request.skipped_count = 1;
+            SKIPS(how < 2 && count > 5 ? several : NULL);
+        }
 }
 
 /* Two updates skipped in front of rows that begin behind a peak of nine digits. */
@@ -628,6 +876,12 @@ int main(void) {
         cmocka_unit_test(validate_late_twins),
         cmocka_unit_test(validate_a_late_scheduler),
         cmocka_unit_test(validate_even_skips),
+        cmocka_unit_test(validate_half_of_all_skips),
+        cmocka_unit_test(validate_skips_up_to_the_last_row),
+        cmocka_unit_test(validate_skips_beside_parameters),
+        cmocka_unit_test(validate_odd_floors),
+        cmocka_unit_test(validate_schedules),
+        cmocka_unit_test(validate_round_totals),
         cmocka_unit_test(validate_skips_behind_an_odd_peak),
         cmocka_unit_test(validate_few_rows),
     };

@@ -20,10 +20,12 @@
 #define fit_check_match_floors asked_match_floors
 #define fit_check_match_borrowed asked_match_borrowed
 #define fit_check_match_skips asked_match_skips
+#define fit_check_doubt_rising asked_rising
 #define fit_check_match_late asked_match_late
 #define fit_check_mismatch asked_mismatch
 #define fit_check_judge_skips asked_judge_skips
 #define fit_check_doubt_shown asked_doubt_shown
+#define fit_check_doubt_beside asked_doubt_beside
 #define fit_check_doubt_floor asked_doubt_floor
 #define fit_check_doubt_drop asked_doubt_drop
 #define fit_check_doubt_numbers asked_doubt_numbers
@@ -52,7 +54,7 @@ static struct fit_check out;
 static struct {
     char agrees, again, counted;
     int32_t judged, rivals, steady;
-    int lacks, refutes, stops;
+    int lacks, refutes, stops, rises;
     uint32_t open; /* which numbers nobody gave, as bits of enum fit_number */
     int bad;       /* bit n: what agrees in check n + 1 has rows that do not */
     struct fit_refuted refuted;
@@ -147,6 +149,13 @@ enum status asked_mismatch(const struct series *s, const struct fit_known *k,
     o->found = *all;
     return STATUS_OK;
 }
+enum status asked_rising(const struct series *s, const struct fit_known *k, struct arena *a,
+                         struct fit_check *o) {
+    (void)s, (void)k, (void)a;
+    note('i');
+    if (script.rises) o->verdict = FIT_UNDECIDED;
+    return STATUS_OK;
+}
 enum status asked_judge_skips(const struct series *s, const struct fit_known *k, struct arena *a,
                               struct fit_check *o) {
     (void)s, (void)k, (void)a;
@@ -157,6 +166,12 @@ enum status asked_judge_skips(const struct series *s, const struct fit_known *k,
 void asked_doubt_shown(const struct series *s, const struct fit_known *k, struct fit_check *o) {
     (void)s, (void)k, (void)o;
     note('h');
+}
+enum status asked_doubt_beside(const struct series *s, const struct fit_known *k, struct arena *a,
+                               struct fit_check *o) {
+    (void)s, (void)k, (void)a, (void)o;
+    note('b');
+    return STATUS_OK;
 }
 enum status asked_doubt_floor(const struct fit_known *k, struct arena *a, struct fit_check *o) {
     (void)k, (void)a, (void)o;
@@ -275,8 +290,8 @@ static void validate_order(void **state) {
         char agrees;
         const char *asked;
     } cases[] = {
-        {'m', "smurRpodnw"}, {'u', "smurRpodnw"},  {'a', "smuSarRpodnw"}, {'f', "smuSafrRpodnw"},
-        {'k', "smuSafkjhw"}, {'l', "smuSafkljhw"}, {'-', "smuSafklx"},
+        {'m', "smurRpodnw"},  {'u', "smurRpodnw"},   {'a', "smuSarRpodnw"}, {'f', "smuSafrRpodnw"},
+        {'k', "smuSafkjhbw"}, {'l', "smuSafkljhbw"}, {'-', "smuSafklxi"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         open_script();
@@ -290,12 +305,12 @@ static void validate_order(void **state) {
     /* Numbers of another contract's fit: no failure, and no pass either. */
     open_script();
     script.agrees = 'y';
-    CHECK("smuSafklx", 1); /* all numbers were given: nothing is borrowed */
+    CHECK("smuSafklxi", 1); /* all numbers were given: nothing is borrowed */
     assert_int_equal(out.verdict, FIT_FAIL);
     open_script();
     script.agrees = 'y';
     script.open = FIT_OF_WARMUP;
-    CHECK("smuSafklxyrR", 1);
+    CHECK("smuSafklxiyrR", 1);
     assert_int_equal(out.verdict, FIT_UNDECIDED);
     assert_ptr_equal(out.expected, &fits[0]);
     assert_string_equal(out.needs, "--schedule, --lr, --warmup, --steps and --min-lr-ratio: these "
@@ -306,19 +321,27 @@ static void validate_order(void **state) {
         script.open = FIT_OF_STEPS | FIT_OF_WARMUP;
         fits[0].warmup = odd ? 17.0 : 20.0;
         fits[0].steps = 600;
-        CHECK("smuSafklx", 1);
+        CHECK("smuSafklxi", 1);
         assert_int_equal(out.verdict, odd ? FIT_UNDECIDED : FIT_FAIL);
         assert_string_equal(out.words, odd ? "mismatch; nobody gave all of these numbers, and "
                                              "nobody would type them"
                                            : "mismatch");
     }
+    /* Rows that lie in a warm-up: nothing is borrowed behind that. */
+    open_script();
+    script.rises = 1;
+    script.agrees = 'y';
+    script.open = FIT_OF_WARMUP;
+    CHECK("smuSafklxi", 1);
+    assert_int_equal(out.verdict, FIT_UNDECIDED);
+    assert_string_equal(out.words, "mismatch");
     /* A rival stands, and a quiet log shows that nothing was skipped. */
     for (int how = 0; how < 4; how++) {
         open_script();
         script.agrees = 'k';
         known.skips.quiet = how & 1;
         script.judged = how & 2 ? FIT_UNDECIDED : FIT_PASS;
-        CHECK(how == 3 ? "smuSafkjx" : "smuSafkjhw", 1);
+        CHECK(how == 3 ? "smuSafkjxi" : "smuSafkjhbw", 1);
         assert_int_equal(out.verdict, how == 3 ? FIT_FAIL : script.judged);
     }
 }
@@ -421,13 +444,13 @@ static void open_steady(void) {
 
 static void validate_samples(void **state) {
     (void)state;
-    static const char tried[] = "smuSafkltsmurRpodnwn", left[] = "smuSafklx";
+    static const char tried[] = "smuSafkltsmurRpodnwn", left[] = "smuSafklxi";
     open_steady();
     CHECK(tried, 1);
     assert_int_equal(out.verdict, FIT_PASS);
     open_steady();
     script.steady = FIT_UNDECIDED; /* a pass alone counts */
-    CHECK("smuSafkltsmurRpodnwx", 1);
+    CHECK("smuSafkltsmurRpodnwxi", 1);
     assert_int_equal(out.verdict, FIT_FAIL);
     open_steady();
     known.steady = NULL;
@@ -437,7 +460,7 @@ static void validate_samples(void **state) {
     known.request.skipped_count = 1;
     STEADY(left);
     script.stops = 1;
-    STEADY("smuSafkltx");
+    STEADY("smuSafkltxi");
     known.request.steps = 12;
     STEADY(tried);
     known.request.steps = known.run_steps = 12; /* the run's own number of updates */
@@ -470,14 +493,14 @@ static void validate_counts(void **state) {
     CHECK(FIRST, 1);
     open_counts();
     script.again = 'k'; /* the expectation agrees with skipped updates */
-    CHECK(FIRST "csmuSafkjhw", 1);
+    CHECK(FIRST "csmuSafkjhbw", 1);
     assert_int_equal(out.verdict, FIT_PASS);
     open_counts();
     script.counted = 'm'; /* other numbers of the expected contract do */
     skip = (struct fit_skip){.first = 2, .last = 2, .count = 1};
     fits[0].skips = &skip;
     fits[0].skip_count = 1;
-    CHECK(FIRST "csmuSafklxs"
+    CHECK(FIRST "csmuSafklxis"
                 "murRpodnw",
           1);
     assert_int_equal(out.verdict, FIT_FAIL);
@@ -494,7 +517,7 @@ static void validate_counts(void **state) {
     open_counts();
     known.skips.counted = FIT_COUNTED_LINES; /* a line for each, which several ranks may print */
     script.refuted.skipped = 2;
-    CHECK(FIRST "csmuSafklx", 1);
+    CHECK(FIRST "csmuSafklxi", 1);
     assert_int_equal(out.verdict, FIT_UNDECIDED);
     assert_string_equal(out.words,
                         "the log counts 2 skipped updates up to update 3, where FIRST would then "
@@ -507,15 +530,15 @@ static void validate_counts(void **state) {
     open_counts();
     script.again = 'm';
     script.bad = 2;
-    CHECK(FIRST "csmurRpodnwsmuSafklx", 1);
+    CHECK(FIRST "csmurRpodnwsmuSafklxi", 1);
     assert_int_equal(out.verdict, FIT_UNDECIDED);
     open_counts();
     script.counted = 'm';
     script.bad = 4;
-    CHECK(FIRST "csmuSafklxsmurRpodnw", 1);
+    CHECK(FIRST "csmuSafklxismurRpodnw", 1);
     assert_int_equal(out.verdict, FIT_UNDECIDED);
     open_counts(); /* nothing agrees with them */
-    CHECK(FIRST "csmuSafklxsmuSafklx", 1);
+    CHECK(FIRST "csmuSafklxismuSafklxi", 1);
     assert_int_equal(out.verdict, FIT_UNDECIDED);
 }
 
@@ -528,7 +551,7 @@ static void open_named(void) {
 }
 #define NAMED(named)                                                                               \
     do {                                                                                           \
-        CHECK((named) ? "smuSafklxsmurRpodnw" : "smuSafklx", 1);                                   \
+        CHECK((named) ? "smuSafklxismurRpodnw" : "smuSafklxi", 1);                                 \
         assert_int_equal(out.verdict, FIT_FAIL);                                                   \
         assert_string_equal(out.words, (named) ? "fits FIRST" : "mismatch");                       \
         assert_int_equal(out.found.count, (named) ? 1 : 2);                                        \
@@ -554,11 +577,11 @@ static void validate_names_of_counted(void **state) {
     fits[0].skip_count = 1;
     NAMED(1);
     script.again = '-';
-    CHECK("smuSafklxsmuSafklx", 1);
+    CHECK("smuSafklxismuSafklxi", 1);
     assert_string_equal(out.words, "mismatch");
     open_named();
     script.bad = 2;
-    CHECK("smuSafklxsmurRpodnw", 1);
+    CHECK("smuSafklxismurRpodnw", 1);
     assert_string_equal(out.words, "mismatch");
 }
 

@@ -266,6 +266,7 @@ static int fits_given(const struct fit *fit) {
     if (!isnan(r->lr)) has = has && is_near(fit->lr, r->lr);
     if (fit->steps > 0 && r->steps > 0) has = has && fit->steps == r->steps;
     if (fit->takes_warmup && !isnan(r->warmup)) has = has && is_near(fit->warmup, r->warmup);
+    if (!fit->takes_warmup && r->schedule == NULL) has = has && !(r->warmup > 0.0);
     return has;
 }
 

@@ -1300,7 +1300,7 @@ static void validate_typed_numbers(void **state) {
                   {1e-5 / 3e-4 * (1.0 - 0x1p-42), 3e-4, (double)NAN, 0}};
     for (size_t i = 0; i < COUNT_OF(floors); i++) {
         known.request.min_lr_ratio = floors[i].given;
-        if (floor_is_typed(&known, floors[i].floor, floors[i].lr) != floors[i].typed)
+        if (fit_check_floor_is_typed(&known, floors[i].floor, floors[i].lr) != floors[i].typed)
             fail_msg("floor %zu", i);
     }
     open_scene();
