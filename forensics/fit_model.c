@@ -95,7 +95,7 @@ int fit_model_is_listed(const struct fit_model *model, const struct fit_numbers 
 }
 
 static double sum_of(struct fit_model *model, double lr, double warmup, double total) {
-    static const uint64_t at[] = {1, 2, 30, 90, 101, 150, 400, 700, 900, 980};
+    static const uint64_t at[] = {1, 2, 30, 90, 101, 150, 400, 700, 900, 980, 990, 997, 999, 1000};
     struct fit_numbers numbers = {.lr = lr, .warmup = warmup, .total = total, .stride = 1.0};
     double sum = 0.0;
     numbers.epoch = model->contract->unit == CONTRACT_UNIT_EPOCH ? 1 : 0;

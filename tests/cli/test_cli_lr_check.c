@@ -1207,6 +1207,40 @@ static void validate_rounded_digits_of_another_peak(void **state) {
     helper_free(&said);
 }
 
+/* ---- rows of a formula ---- */
+
+static void write_rows(const char *name, size_t count, const int *updates, const double *rates,
+                       const char *print) {
+    static char text[1 << 15];
+    size_t at = (size_t)snprintf(text, sizeof text, "step,loss,lr\n");
+    for (size_t i = 0; i < count; i++) {
+        char rate[40];
+        snprintf(rate, sizeof rate, print, rates[i]);
+        at += (size_t)snprintf(text + at, sizeof text - at, "%d,%.4f,%s\n", updates[i],
+                               2.0 + 1.0 / updates[i], rate);
+    }
+    assert_true(at < sizeof text);
+    helper_write(name, text);
+}
+
+/* A plateau and a decay of 12 updates, which is short beside the total that schedules are probed
+ * with: the total is read off the decay. */
+static void validate_a_short_decay(void **state) {
+    (void)state;
+    static const double pi = 0x1.921fb54442d18p+1;
+    int updates[49];
+    double rates[49];
+    for (int i = 0; i < 49; i++) {
+        updates[i] = i + 1;
+        rates[i] = 1.2e-4 * (i < 38 ? 1.0 : 0.5 * (1.0 + cos(pi * (i - 38) / 12.0)));
+    }
+    write_rows("stable.csv", 49, updates, rates, "%.17g");
+    struct said said = helper_run(0, "lr check stable.csv --logged --expect hf --lr 1.2e-4 "
+                                     "--schedule warmup_stable_decay --warmup 0 --value decay=12");
+    assert_non_null(strstr(said.out, "peak 0.00012, no warm-up, total 50"));
+    helper_free(&said);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_a_stop_is_no_pass_in_samples),
@@ -1217,6 +1251,7 @@ int main(void) {
         cmocka_unit_test(validate_what_is_not_passed),
         cmocka_unit_test(validate_rounded_digits_of_another_peak),
         cmocka_unit_test(validate_ahead_is_not_cut),
+        cmocka_unit_test(validate_a_short_decay),
         cmocka_unit_test(validate_restarts),
         cmocka_unit_test(validate_early_skip_is_undecided),
         cmocka_unit_test(verify_a_named_era_is_decided),
