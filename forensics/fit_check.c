@@ -67,7 +67,7 @@ static enum status check_samples(const struct series *series, const struct fit_k
     struct fit_check counted;
     const struct contract_request *const r = &known->request;
     if (known->steady == NULL || !fit_samples_counts(r->contract) || r->skipped_count > 0 ||
-        (r->steps > 0 && (r->steps == known->run_steps || r->steps == out->found.last)))
+        (r->steps > 0 && (r->steps == known->run_steps || r->steps == fit_check_bare(series).last)))
         return STATUS_OK;
     struct fit_stop stop;
     TRY(fit_find_stop(series, known, all, arena, &stop));
@@ -90,6 +90,8 @@ static enum status doubt_mismatch(const struct series *series, const struct fit_
                                   struct fit_check *out) {
     const uint32_t open = FIT_OF_LR | FIT_OF_WARMUP | FIT_OF_STEPS | FIT_OF_SCHEDULE;
     struct fit_check borrowed = {.fitted = out->fitted, .from_log = out->from_log};
+    TRY(fit_check_doubt_total(series, mine, arena, out));
+    TRY(fit_check_doubt_peak(mine, arena, out));
     if (out->verdict != FIT_FAIL || (out->fitted & open) == 0) return STATUS_OK;
     TRY(fit_check_match_borrowed(series, mine, all, arena, &borrowed));
     if (fit_check_stands(mine, out, &borrowed)) return STATUS_OK;
@@ -158,6 +160,7 @@ static enum status check_once(const struct series *series, const struct fit_know
         }
         fit_check_doubt_shown(series, &mine, out);
         TRY(fit_check_doubt_beside(series, &mine, arena, out));
+        TRY(fit_check_doubt_slips(series, &mine, arena, out));
         fit_check_doubt_release(&mine, out);
         fit_check_doubt_few(series, out);
         return say_match(&mine, arena, out);

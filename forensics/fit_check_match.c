@@ -12,6 +12,10 @@ static int has_given(const struct fit *fit, const struct fit_known *known, uint6
     const struct contract_request *r = &known->request;
     if (r->lr == r->lr && !fit_near(fit->lr, r->lr)) return 0;
     if (fit->steps > 0 && steps > 0 && fit->steps != steps) return 0;
+    /* The run's own number of updates is none of samples. */
+    if (fit->in_samples && known->samples == NULL && steps > 0 &&
+        (steps == known->run_steps || steps == known->end))
+        return 0;
     if (fit->takes_warmup && r->warmup == r->warmup && !fit_near(fit->warmup, r->warmup)) return 0;
     /* Who gave a warm-up has a schedule that takes one, unless it was given, too. */
     if (!fit->takes_warmup && r->warmup > 0.0 && r->schedule == NULL) return 0;

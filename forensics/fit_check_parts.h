@@ -115,6 +115,21 @@ TWINSTEP_MUST_USE enum status fit_check_doubt_unproven(const struct fit_known *k
 TWINSTEP_MUST_USE enum status fit_check_judge_skips(const struct series *series,
                                                     const struct fit_known *known,
                                                     struct arena *arena, struct fit_check *out);
+/* Doubts skipped updates which nothing shows where a slip prints the same rows without any: a
+ * scheduler that lost steps at a resume, other lengths, more of them in a row than a scaler skips,
+ * or a last row alone. */
+TWINSTEP_MUST_USE enum status fit_check_doubt_slips(const struct series *series,
+                                                    const struct fit_known *known,
+                                                    struct arena *arena, struct fit_check *out);
+/* Withdraws a failure where the schedule was given and no total was, and with one that lies far
+ * behind the last row the expectation prints every row. */
+TWINSTEP_MUST_USE enum status fit_check_doubt_total(const struct series *series,
+                                                    const struct fit_known *known,
+                                                    struct arena *arena, struct fit_check *out);
+/* Withdraws a failure where neither the schedule nor the warm-up was given, and the rows lie in a
+ * warm-up of the expected contract that may lead to the peak that was given. */
+TWINSTEP_MUST_USE enum status fit_check_doubt_peak(const struct fit_known *known,
+                                                   struct arena *arena, struct fit_check *out);
 /* Doubts skipped updates that something else prints, too, and that the log does not show. */
 void fit_check_doubt_shown(const struct series *series, const struct fit_known *known,
                            struct fit_check *out);

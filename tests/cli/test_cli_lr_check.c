@@ -1241,6 +1241,115 @@ static void validate_a_short_decay(void **state) {
     helper_free(&said);
 }
 
+/* A line of 60 updates, of which 25 to 30 were run again behind a resume whose scheduler lost some
+ * steps: a scaler may have skipped as many, and nothing in the log says so. */
+static void validate_a_resume_that_lost_steps(void **state) {
+    (void)state;
+    for (int lost = 0; lost < 12; lost++) {
+        int updates[66];
+        double rates[66];
+        for (int i = 0; i < 66; i++) {
+            const int k = i < 30 ? i + 1 : i - 5;
+            updates[i] = k;
+            rates[i] = 2e-4 * (60 - (k - 1 - (i < 30 ? 0 : lost))) / 60.0;
+        }
+        write_rows("resumed.csv", COUNT_OF(rates), updates, rates, "%.17g");
+        struct said said =
+            helper_run(lost == 0 ? 0 : 3, "lr check resumed.csv --logged --expect hf --lr 2e-4 "
+                                          "--schedule linear --warmup 0 --steps 60");
+        assert_int_equal(strstr(said.out, "state was older than the weights") != NULL, lost > 0);
+        helper_free(&said);
+    }
+}
+
+/* Of the total 400 or 398 ten rows show the start, to 1e-8: as numbers whose digits were cut off
+ * those of 398 agree with 400. */
+static void validate_a_total_is_not_cut(void **state) {
+    (void)state;
+    for (int total = 398; total < 401; total += 2) {
+        int updates[10];
+        double rates[10];
+        for (int i = 0; i < 10; i++) {
+            updates[i] = i + 1;
+            rates[i] = 1e-4 * (total - i) / total;
+        }
+        write_rows("start.csv", COUNT_OF(rates), updates, rates, "%.8f");
+        struct said said =
+            helper_run(total == 400 ? 0 : 3, "lr check start.csv --logged --expect hf --lr 1e-4 "
+                                             "--schedule linear --warmup 0 --steps 400");
+        assert_int_equal(strstr(said.out, "if its digits were cut off, and with peak") != NULL,
+                         total != 400);
+        helper_free(&said);
+    }
+}
+
+/* Digits that were cut off, and an update that was skipped: nothing explains the rows as rounded
+ * ones, and the check does not fail them. */
+static void validate_cut_digits_and_skips(void **state) {
+    (void)state;
+    int updates[40];
+    double rates[40];
+    for (int i = 0; i < 40; i++) {
+        updates[i] = i + 1;
+        rates[i] = floor(7e6 * (97 - (i - (i > 20))) / 97.0) / 1e10;
+    }
+    write_rows("both.csv", COUNT_OF(rates), updates, rates, "%.10f");
+    struct said said = helper_run(3, "lr check both.csv --logged --expect hf --lr 7e-4 "
+                                     "--schedule linear --warmup 0 --steps 97");
+    assert_non_null(strstr(said.out, "if its digits were cut off\n"));
+    assert_non_null(strstr(said.out, "--skipped"));
+    helper_free(&said);
+}
+
+/* Megatron's counter is samples. A scheduler that moves 8 times per update, in batches of 8, is
+ * that of a total and a warm-up of as many samples as the run has updates; but the number of its
+ * updates is what --steps says. */
+static void validate_updates_are_no_samples(void **state) {
+    (void)state;
+    for (int times = 1; times < 9; times += 7) {
+        int updates[87];
+        double rates[87];
+        for (int i = 0; i < 87; i++) {
+            const int n = times * (updates[i] = i + 1);
+            rates[i] = 3e-4 * (n < 5 ? n / 5.0 : n < 87 ? 0.1 + 0.9 * (87 - n) / 82.0 : 0.1);
+        }
+        write_rows("samples.csv", COUNT_OF(rates), updates, rates, "%.6e");
+        helper_accept(times == 1 ? 0 : 1,
+                      "lr check samples.csv --logged --expect megatron --lr 3e-4 "
+                      "--warmup 5 --steps 87 --global-batch 8");
+        helper_accept(times == 1 ? 0 : 1, "lr check samples.csv --logged --expect megatron "
+                                          "--steps 87 --global-batch 8");
+    }
+}
+
+/* A log that ends on the plateau in front of a decay of 40 updates: no row shows the total. */
+static void validate_a_plateau_leaves_the_total_open(void **state) {
+    (void)state;
+    int updates[120];
+    double rates[120];
+    for (int i = 0; i < 120; i++) {
+        updates[i] = i + 1;
+        rates[i] = 1.2e-4 * (i < 4 ? 0.25 * i : 1.0);
+    }
+    write_rows("stable.csv", 120, updates, rates, "%.7f");
+    helper_accept(3, "lr check stable.csv --logged --expect hf --lr 1.2e-4 "
+                     "--schedule warmup_stable_decay --warmup 4 --value decay=40");
+}
+
+/* A log that ends in its warm-up of 40 updates, whose peak was said and nothing else. */
+static void validate_a_peak_behind_the_rows(void **state) {
+    (void)state;
+    int updates[18];
+    double rates[18];
+    for (int i = 0; i < 18; i++) {
+        updates[i] = i + 1;
+        rates[i] = 2.5e-5 * (i / 37.0);
+    }
+    write_rows("rising.csv", COUNT_OF(rates), updates, rates, "%.17g");
+    helper_accept(3, "lr check rising.csv --logged --expect lightning-step --lr 2.5e-5");
+    helper_accept(1, "lr check rising.csv --logged --expect lightning-step --lr 1e-6");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_a_stop_is_no_pass_in_samples),
@@ -1252,6 +1361,12 @@ int main(void) {
         cmocka_unit_test(validate_rounded_digits_of_another_peak),
         cmocka_unit_test(validate_ahead_is_not_cut),
         cmocka_unit_test(validate_a_short_decay),
+        cmocka_unit_test(validate_a_resume_that_lost_steps),
+        cmocka_unit_test(validate_a_total_is_not_cut),
+        cmocka_unit_test(validate_cut_digits_and_skips),
+        cmocka_unit_test(validate_updates_are_no_samples),
+        cmocka_unit_test(validate_a_plateau_leaves_the_total_open),
+        cmocka_unit_test(validate_a_peak_behind_the_rows),
         cmocka_unit_test(validate_restarts),
         cmocka_unit_test(validate_early_skip_is_undecided),
         cmocka_unit_test(verify_a_named_era_is_decided),

@@ -359,7 +359,9 @@ static void validate_resumed_logs(void **state) {
                 fit_matches(&points[p], fit_logged(fit, p, points[p].update), fit->lr, NULL));
         known.request.contract = contract_find(run->contract);
         assert_int_equal(fit_check(&series, &known, 0, &arena, &check), STATUS_OK);
-        assert_int_equal(check.verdict, FIT_PASS);
+        /* Where an update may be skipped in front of the row behind the resume, the scheduler may
+         * as well have lost a step there. */
+        assert_int_equal(check.verdict, i < 2 ? FIT_UNDECIDED : FIT_PASS);
         arena_close(&arena);
     }
 }
@@ -656,7 +658,8 @@ static void verify_a_late_schedule_with_a_floor_is_undecided(void **state) {
 /* Where a finite norm is another one than that of the row before, an update in between was made:
  * a schedule that stood still at all of them was not held by a scaler. What may be skipped between
  * two rows stays an explanation, and so does a row that prints the norm before it again, as
- * DeepSpeed does of a skipped update; but that is no evidence of one, and decides nothing. */
+ * DeepSpeed does of a skipped update; but that is no evidence of one, and decides nothing. Nor do
+ * more than three in one stretch that nothing shows. */
 static void verify_finite_norms_refuse_a_held_schedule(void **state) {
     (void)state;
     static struct series_point points[ROWS];
@@ -677,7 +680,8 @@ static void verify_finite_norms_refuse_a_held_schedule(void **state) {
           16},
          0,
          FIT_UNDECIDED},
-        {{2e-5, 10, 100, 5, 1, 0, {77, 78, 79, 82, 83}, 5}, 0, FIT_PASS},
+        {{2e-5, 10, 100, 5, 1, 0, {77, 78, 79, 82, 83}, 5}, 0, FIT_UNDECIDED},
+        {{2e-5, 10, 100, 5, 1, 0, {78, 82}, 2}, 0, FIT_PASS},
     };
     for (size_t c = 0; c < COUNT_OF(cases); c++) {
         struct arena arena = ARENA_EMPTY;
@@ -804,7 +808,8 @@ static void verify_a_late_schedule_is_seen_behind_every_warmup(void **state) {
 
 /* An inverse square root in three digits that stands still at five updates. Without its name the
  * search for skipped updates does not come to it, and peaks that change by a printed step explain
- * the rows: that is no departure, and with the name the rows agree. */
+ * the rows: that is no departure, and with the name the rows agree, though so many skipped updates
+ * at one place are doubted. */
 static void verify_changes_within_the_print_accuse_nobody(void **state) {
     (void)state;
     static struct series_point points[ROWS];
@@ -827,8 +832,10 @@ static void verify_changes_within_the_print_accuse_nobody(void **state) {
         known.request.contract = contract_find("hf");
         if (named) known.request.schedule = "inverse_sqrt";
         assert_int_equal(fit_check(&series, &known, 1, &arena, &check), STATUS_OK);
-        if (check.verdict != (named ? FIT_PASS : FIT_UNDECIDED)) fail_msg("%s", check.words);
+        if (check.verdict != FIT_UNDECIDED) fail_msg("%s", check.words);
         assert_null(check.bug);
+        assert_int_equal(strstr(check.needs, "are many for a scaler") != NULL, named);
+        if (named) assert_int_equal(check.bad_points, 0);
         if (!named) assert_non_null(strstr(check.needs, "--schedule"));
         arena_close(&arena);
     }
