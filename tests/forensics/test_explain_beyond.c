@@ -198,9 +198,151 @@ static void validate_floors(void **state) {
         }
 }
 
+/* ---- each threshold as such: what is met to the last bit, and the number next to it ---- */
+
+static void validate_shares(void **state) {
+    (void)state;
+    static const struct {
+        double a, b, share;
+    } cases[] = {{0.0, 0.0, 0.0},
+                 {-0.0, 0.0, 0.0},
+                 {1.0, 0.75, 0.25},
+                 {0.75, 1.0, 0.25},
+                 {1.0, -1.0, 2.0},
+                 {0.0, 0x1p-1074, 1.0},
+                 {(double)NAN, (double)NAN, 0.0},
+                 {1.0, (double)NAN, (double)INFINITY},
+                 {(double)INFINITY, 1.0, (double)INFINITY}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        assert_true(share(cases[i].a, cases[i].b) == cases[i].share);
+    const struct walk walk = {.last = {2.0, 4.0}};
+    assert_true(is_still(&walk, 6.0, 4.0) && is_still(&walk, -2.0, -12.0)); /* three times */
+    assert_true(!is_still(&walk, nextafter(6.0, 7.0), 4.0));
+    assert_true(!is_still(&walk, 2.0, nextafter(12.0, 13.0)));
+    const struct walk third = {.last = {3.0, 3.0}};
+    assert_true(is_still(&third, 1.0, 1.0)); /* a third */
+    assert_true(!is_still(&third, nextafter(1.0, 0.0), 1.0));
+    assert_true(!is_still(&third, 1.0, nextafter(1.0, 0.0)));
+}
+
+/* Holds the fourth pair, of these two numbers and half their steps of printing, behind a level. */
+static struct jump hold_one(double a, double b, double digits, double least, double level) {
+    struct series_point points[2][4] = {{{0}}};
+    struct compare_column column = {.pairs = 4};
+    struct walk walk = {.column = &column, .name = LOG_LOSS, .i = 3, .j = 3, .before = 3};
+    struct jump out = {0, LOG_OTHER, 0.0};
+    double here = level;
+    for (size_t s = 0; s < 2; s++) {
+        points[s][3] = (struct series_point){.update = 9, .value = s == 0 ? a : b};
+        points[s][3].quantum = digits;
+        column.side[s] = (struct compare_side){.points = points[s], .count = 4};
+        walk.last[s] = s == 0 ? a : b;
+    }
+    hold_pair(&hand_report, &walk, least, level, &here, &out);
+    const double gap = share(a, b), printed = a == 0.0 ? 0.0 : digits / a;
+    assert_true(here == fmax(level, fmax(gap, printed)));
+    assert_true(walk.i == 4 && walk.j == 4 && walk.before == 4);
+    return out;
+}
+
+static void validate_least_jumps(void **state) {
+    (void)state;
+    hand_open();
+    /* one ten-thousandth of the value is enough, and where more than that has to be, not */
+    assert_int_equal(hold_one(10000.0, 9999.0, 0.0, JUMP, 1e-7).update, 9);
+    assert_int_equal(hold_one(10001.0, 10000.0, 0.0, JUMP, 1e-7).update, 0);
+    /* a hundred times the level, or what printing leaves open */
+    const double gap = 100.0 * 0x1p-10;
+    assert_int_equal(hold_one(1.0, 1.0 - gap, 0.0, JUMP, 0x1p-10).update, 0);
+    assert_int_equal(hold_one(1.0, 1.0 - gap - 0x1p-40, 0.0, JUMP, 0x1p-10).update, 9);
+    assert_int_equal(hold_one(1.0, 1.0 - gap, 0x1p-10, JUMP, 1e-7).update, 0);
+    assert_int_equal(hold_one(1.0, 1.0 - gap - 0x1p-40, 0x1p-10, JUMP, 1e-7).update, 9);
+    assert_int_equal(hold_one(1.0, 1.0 - gap, 0x1p-11, JUMP, 0x1p-11).update, 9);
+    assert_int_equal(hold_one(0.0, 1.0, 1.0, JUMP, 1e-7).update, 9); /* digits of 0 are none */
+    assert_true(hold_one(1.0, 0.5, 0x1p-10, JUMP, 0x1p-9).times == 256.0);
+    assert_true(hold_one(1.0, 0.5, 0x1p-9, JUMP, 0x1p-10).times == 256.0);
+}
+
+static void validate_tens(void **state) {
+    (void)state;
+    static const struct {
+        double times;
+        const char *says;
+    } cases[] = {{100.5, " 100 "},
+                 {1000.0, " 100 "},
+                 {1000.5, " 1000 "},
+                 {1e4, " 1000 "},
+                 {10001.0, " 10000 "},
+                 {1e9, " 100000000 "},
+                 {1000000001.0, " 1000000000 "},
+                 {1e10, " 1000000000 "},
+                 {1e11, " 1000000000 "}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct jump jump = {1, LOG_LOSS, cases[i].times};
+        char *text;
+        hand_open();
+        assert_int_equal(name_jump(&jump, &hand_arena, &text), STATUS_OK);
+        if (strstr(text, cases[i].says) == NULL) fail_msg("%g: %s", cases[i].times, text);
+    }
+}
+
+static void validate_first_update(void **state) {
+    (void)state;
+    struct event out = {0, NULL}, events[KINDS] = {{0, NULL}};
+    struct jump jump = {0, LOG_OTHER, 0.0};
+    open_noise(); /* the count and the batch of one update are told by the batch */
+    hand_part(hand_add(LOG_TOKENS, 5.0), 6, 1.0);
+    for (uint64_t batch = 0; batch < 9; batch++) {
+        hand_report.known.batch_update = batch;
+        assert_int_equal(find_data(&hand_report, &hand_arena, &out), STATUS_OK);
+        const int told = batch > 0 && batch <= 6;
+        assert_int_equal(out.update, told ? batch : 6);
+        assert_int_equal(strstr(out.text, "digests of the batch") != NULL, told);
+    }
+    open_noise(); /* what happens in update 1 has happened */
+    hand_report.unseen = (struct compare_unseen){.update = 1, .updates = 1};
+    hand_report.known.count_update = hand_report.known.rng_update = 1;
+    assert_int_equal(find_recorded(&hand_report, &hand_arena, events), STATUS_OK);
+    assert_true(events[UNSEEN].update == 1 && events[COUNT].update == 1);
+    assert_true(events[GENERATORS].update == 1);
+    assert_int_equal(first_of(events), UNSEEN);
+    events[UNSEEN].update = 2;
+    assert_int_equal(first_of(events), COUNT);
+    memset(events, 0, sizeof events);
+    events[LR].update = 2;
+    for (jump.update = 0; jump.update < 4; jump.update++)
+        assert_int_equal(is_alone(&hand_report, events, LR, &jump), jump.update != 1);
+    events[DATA].update = 1;
+    jump.update = 0;
+    assert_false(is_alone(&hand_report, events, LR, &jump));
+    jump.update = 1;
+    assert_int_equal(cause_of(&hand_report, LR, &jump), CAUSE_SCHEDULE);
+    jump.update = 0;
+    assert_int_equal(cause_of(&hand_report, LR, &jump), -1);
+}
+
+static void validate_lrs_that_act(void **state) {
+    (void)state;
+    static const struct {
+        double noise, largest;
+    } edges[] = {{1.0, 0.01}, {0x1p-20, 1000.0 * 0x1p-20}};
+    for (size_t i = 0; i < COUNT_OF(edges); i++)
+        for (int above = 0; above < 2; above++) {
+            open_noise();
+            plant(LR);
+            hand_column(LOG_GRAD_NORM)->first[0].value = 1.0;
+            hand_column(LOG_GRAD_NORM)->first[1].value = 1.0 - edges[i].noise;
+            hand_column(LOG_LR_APPLIED)->largest =
+                above ? nextafter(edges[i].largest, 1.0) : edges[i].largest;
+            assert_int_equal(lr_acts(&hand_report), above);
+        }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_jumps),
-                                       cmocka_unit_test(validate_events),
-                                       cmocka_unit_test(validate_floors)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_shares),       cmocka_unit_test(validate_least_jumps),
+        cmocka_unit_test(validate_tens),         cmocka_unit_test(validate_first_update),
+        cmocka_unit_test(validate_lrs_that_act), cmocka_unit_test(validate_jumps),
+        cmocka_unit_test(validate_events),       cmocka_unit_test(validate_floors)};
     return cmocka_run_group_tests(tests, NULL, hand_close);
 }
