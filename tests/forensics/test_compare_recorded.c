@@ -322,12 +322,88 @@ static int close_arena(void **state) {
     return 0;
 }
 
+/* Each threshold to the last bit: thousandths of a limit of 1000 are whole numbers. */
+static void validate_edges_of_limits(void **state) {
+    (void)state;
+    static const struct {
+        double of[2][2]; /* coefficient and norm */
+        int apart;
+    } cases[] = {{{{0.5, 2000.0}, {0.5, 1998.0}}, 0},
+                 {{{0.5, 2000.0}, {0.5, 1997.9999}}, 1},
+                 {{{1e-3, NONE}, {0.0, NONE}}, 0},
+                 {{{1.0001e-3, NONE}, {0.0, NONE}}, 1},
+                 {{{0.5, 2000.0}, {1.0, (1.0 + 1e-3) * 1000.0}}, 0},
+                 {{{0.5, 2000.0}, {1.0, 1001.001}}, 1},
+                 {{{1.0 - 1e-5, 2.0}, {1.0, 9.0}}, 0}, /* it clips nothing */
+                 {{{1.0 - 2e-5, 2.0}, {1.0, 9.0}}, 1}};
+    assert_true(1e-3 * 1000.0 == 1.0);
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        for (size_t turned = 0; turned < 2; turned++) {
+            open_sides();
+            for (size_t s = 0; s < 2; s++) {
+                struct record *const record = &sides[turned ? 1 - s : s].records[0];
+                record->reals[REAL_CLIP_COEF] = cases[i].of[s][0];
+                record->reals[REAL_GRAD_NORM] = cases[i].of[s][1];
+            }
+            hold(1);
+            if ((known.step[0] != '\0') != cases[i].apart) fail_msg("case %zu", i);
+        }
+    struct record *const record = &sides[0].records[0];
+    record->reals[REAL_GRAD_NORM] = 2.0;
+    record->reals[REAL_CLIP_COEF] = 1.0 - 1e-5;
+    assert_true(isnan(clipping_of(&sides[0].run, record).limit));
+    record->reals[REAL_CLIP_COEF] = nextafter(1.0 - 1e-5, 0.0);
+    assert_true(clipping_of(&sides[0].run, record).limit == 2.0 * nextafter(1.0 - 1e-5, 0.0));
+    /* Places of clip and step; INT64_MIN is a phase that was not seen or has no name. */
+    record->reals[REAL_CLIP_COEF] = NONE;
+    static const int64_t places[] = {INT64_MIN, -1, 0, 1, 2};
+    for (size_t c = 0; c < COUNT_OF(places); c++)
+        for (size_t o = 0; o < COUNT_OF(places); o++) {
+            sides[0].places[0][CLIP][PHASE_PLACE] = places[c];
+            sides[0].places[0][OPTIMIZE][PHASE_PLACE] = places[o];
+            const int none = c == 1 || (c >= 2 && o >= 2 && c > o);
+            const struct clipping of = clipping_of(&sides[0].run, record);
+            assert_true(of.none == none && of.known == none);
+        }
+}
+
+/* Counts that begin at 0, groups that one side lacks, and rows without enough in front of them. */
+static void validate_edges_of_counts(void **state) {
+    (void)state;
+    open_sides();
+    for (size_t s = 0; s < 2; s++)
+        for (size_t i = 0; i < UPDATES; i++)
+            sides[s].records[i].integers[INTEGER_OPTIMIZER_T] = (int64_t)(i + s);
+    hold(1);
+    assert_string_equal(known.step, "the optimizer's count of updates (0 in A, 1 in B)");
+    assert_true(known.strides[0] == 1 && known.strides[1] == 1);
+    assert_true(known.count_update == 1 && known.count[0] == 0 && known.count[1] == 1);
+    for (size_t s = 0; s < 2; s++) {
+        open_sides();
+        sides[1].groups[0][1][GROUP_WD_APPLIED] = 0.2;
+        sides[s].run.plan.shape.groups = 1;
+        hold(1);
+        assert_string_equal(known.step, "");
+    }
+    open_sides();
+    for (size_t i = 0; i < UPDATES; i++)
+        for (size_t s = 0; s < 2; s++)
+            memset(sides[s].records[i].digests[DIGEST_RNG], i == 2 && s == 0 ? 2 : (int)i + 1,
+                   RECORD_DIGEST_BYTES);
+    assert_int_equal(who_stops(&sides[0].run, 2, &sides[1].run, 2), 1);
+    for (uint64_t row = 0; row < 2; row++) {
+        assert_int_equal(who_stops(&sides[0].run, row, &sides[1].run, 2), 0);
+        assert_int_equal(who_stops(&sides[0].run, 2, &sides[1].run, row), 0);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_weights),  cmocka_unit_test(validate_batches),
-        cmocka_unit_test(validate_clipping), cmocka_unit_test(validate_steps),
-        cmocka_unit_test(validate_parts),    cmocka_unit_test(validate_first),
-        cmocka_unit_test(validate_stops),    cmocka_unit_test(validate_strides),
+        cmocka_unit_test(validate_edges_of_limits), cmocka_unit_test(validate_edges_of_counts),
+        cmocka_unit_test(validate_weights),         cmocka_unit_test(validate_batches),
+        cmocka_unit_test(validate_clipping),        cmocka_unit_test(validate_steps),
+        cmocka_unit_test(validate_parts),           cmocka_unit_test(validate_first),
+        cmocka_unit_test(validate_stops),           cmocka_unit_test(validate_strides),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }

@@ -498,8 +498,152 @@ static void validate_own_reference(void **state) {
         }
 }
 
+/* ---- each threshold to the last bit, where a product of it is a whole number ---- */
+
+#define BELOW(x) nextafter(x, -HUGE_VAL)
+#define ABOVE(x) nextafter(x, HUGE_VAL)
+
+static void validate_edges_alone(void **state) {
+    (void)state;
+    assert_true(0.01 * 100.0 == 1.0 && 0.1 * 10.0 == 1.0);
+    for (int how = 0; how < 6; how++) { /* rewards apart by 10, log-probs by 1 */
+        open_report();
+        add(LOG_LOGP_CHOSEN, -20.0);
+        add(LOG_LOGP_REJECTED, how == 1 ? BELOW(15.0) : 15.0);
+        add(LOG_REWARD_CHOSEN, 1.0);
+        add(LOG_REWARD_REJECTED, 100.0);
+        put(LOG_LOGP_CHOSEN, NEXT, -20.0, how == 2 ? BELOW(-21.0) : -21.0);
+        put(LOG_REWARD_CHOSEN, NEXT, 1.0, 11.0);
+        /* one hundredth of a reward is no gap; a bit more is one, and log-probs must be closer */
+        put(LOG_REWARD_REJECTED, NEXT, 100.0, how >= 3 ? BELOW(99.0) : 99.0);
+        put(LOG_LOGP_REJECTED, NEXT, how == 1 ? BELOW(15.0) : 15.0, how == 4 ? 15.5 : 15.0);
+        if (how == 5) print(LOG_REWARD_REJECTED, 0x1p-10);
+        assert_int_equal(rewards_alone(&report, NEXT), how == 0 || how == 3 || how == 5);
+    }
+    for (int above = 0; above < 2; above++) { /* the loss by 20 times what both log-probs are */
+        open_report();
+        add(LOG_LOSS, 1.0);
+        add(LOG_LOGP_CHOSEN, -32.0);
+        add(LOG_LOGP_REJECTED, -32.0);
+        put(LOG_LOGP_CHOSEN, NEXT, -32.0, -32.0 - 0x1p-7);
+        put(LOG_LOGP_REJECTED, NEXT, -32.0 - 0x1p-7, -32.0);
+        const double edge = 1.0 + 20.0 * 0x1p-6;
+        put(LOG_LOSS, NEXT, 1.0, above ? ABOVE(edge) : edge);
+        assert_int_equal(compare_loss_apart(&report, NEXT), above);
+    }
+    open_report(); /* what the digits leave open agrees */
+    add(LOG_REWARD_CHOSEN, 1.0);
+    add(LOG_REWARD_REJECTED, 1.0);
+    for (int apart = 0; apart < 2; apart++)
+        for (int n = 0; n < 2; n++) {
+            const enum log_name name = n == 0 ? LOG_REWARD_CHOSEN : LOG_REWARD_REJECTED;
+            print(name, 0x1p-4);
+            put(name, NEXT, 1.0, apart ? ABOVE(1.0625) : 1.0625);
+            assert_int_equal(compare_rewards_agree(&report, NEXT), !apart);
+            put(name, NEXT, 1.0, 1.0);
+        }
+}
+
+static void validate_edges_of_ratios(void **state) {
+    (void)state;
+    assert_true(0.02 * 50.0 == 1.0 && 0.1 * 50.0 == 5.0);
+    for (int how = 0; how < 7; how++) {
+        static const double later[] = {51.0, 51.0, 56.0, 56.0, 46.0, 46.0, 51.0};
+        open_rewards();
+        const double put_later = how == 3   ? ABOVE(later[how])
+                                 : how == 5 ? BELOW(later[how])
+                                            : later[how];
+        put(LOG_REWARD_CHOSEN, NEXT, 1.0, 51.0);
+        put(LOG_REWARD_REJECTED, NEXT, 1.0, how == 1 ? BELOW(50.0) : 50.0);
+        put(LOG_REWARD_CHOSEN, LATER, 1.0, put_later);
+        put(LOG_REWARD_REJECTED, LATER, 1.0, 50.0);
+        assert_int_equal(compare_rewards_scaled(&report), how != 1 && how != 3 && how != 5);
+    }
+    /* LRs of 1 and 2, a reward of 1: it is 2, give or take a quarter of the step to it */
+    static const struct {
+        double b, digits;
+        int holds;
+    } rows[] = {{2.0, 0.25, 1}, {2.25, 0.0, 1}, {1.75, 0.25, 1}, {2.0, 0.2501, 0},
+                {2.2501, 0, 0}, {1.7499, 0, 0}, {1.0, 0.0, 0}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const struct pair_at reward = {.a = {.value = 1.0},
+                                       .b = {.value = rows[i].b},
+                                       .gap = real_abs_f64(rows[i].b - 1.0),
+                                       .digits = rows[i].digits};
+        assert_int_equal(in_ratio(&reward, 1.0, 2.0), rows[i].holds);
+        assert_false(in_ratio(&reward, 1.0, 1.0));
+    }
+}
+
+/* The LR in front of the first one counts as 0 below a thousandth of a step. */
+static void validate_edge_of_level(void **state) {
+    (void)state;
+    assert_true(1e-3 * 1000.0 == 1.0);
+    for (int below = 0; below < 2; below++)
+        for (int zero = 0; zero < 2; zero++) {
+            const double before = below ? 1.0 - 0x1p-20 : 1.0;
+            open_rewards();
+            add(LOG_LR_LOGGED, 0.0);
+            put(LOG_LR_LOGGED, START, before + 1000.0, before + 1000.0);
+            put(LOG_LR_LOGGED, NEXT, before + 2000.0, before + 2000.0);
+            put(LOG_REWARD_CHOSEN, NEXT, zero ? 0.0 : 1.0, 1001.0);
+            put(LOG_REWARD_REJECTED, NEXT, zero ? 0.0 : -1.0, -1001.0);
+            assert_int_equal(compare_rewards_follow(&report), below == zero);
+        }
+}
+
+static void validate_edges_of_slopes(void **state) {
+    (void)state;
+    const double away = LN_2 - 0.6875, least = 0.05 * away;
+    static const struct {
+        double margin, quantum;
+        int holds;
+    } margins[] = {{0.1, 0.0, 1},
+                   {-0.1, 0.0, 1},
+                   {0.1001, 0.0, 0},
+                   {0.0, 0.0, 0},
+                   {0.0625, 1e-3 * 0.0625, 1},
+                   {0.0625, 6.2501e-5, 0}};
+    for (size_t i = 0; i < COUNT_OF(margins); i++) {
+        const struct series_point loss = {.value = 0.6875};
+        const struct series_point margin = {.value = margins[i].margin,
+                                            .quantum = margins[i].quantum};
+        const double slope = slope_of(&loss, &margin);
+        if (margins[i].holds)
+            assert_true(slope == 2.0 * away / margins[i].margin);
+        else
+            assert_true(isnan(slope));
+    }
+    for (int above = 0; above < 2; above++) {
+        const struct series_point loss = {.value = 0.6875, .quantum = above ? ABOVE(least) : least};
+        const struct series_point margin = {.value = 0.0625};
+        assert_int_equal(isnan(slope_of(&loss, &margin)), above);
+    }
+    /* one loss over margins of which one is a quarter of the other: a factor of 4, held as 5 */
+    for (int rows = 0; rows <= SLOPE_ROWS; rows++)
+        for (int above = 0; above < 2; above++) {
+            open_report();
+            add(LOG_LOSS, 0.6875);
+            add(LOG_REWARD_MARGIN, 0.0);
+            for (int k = 1; k <= rows; k++)
+                put(LOG_REWARD_MARGIN, (uint64_t)(START + k), 0x1p-6, 0x1p-4);
+            assert_int_equal(compare_slopes_in_ratio(&report, above ? ABOVE(5.0) : 5.0),
+                             rows >= 2 && !above);
+            assert_int_equal(compare_slopes_in_ratio(&report, 4.0), rows >= 2);
+        }
+    for (int above = 0; above < 2; above++) { /* a tenth of what the factor takes of a reward */
+        open_report();
+        add(LOG_LOSS, 1.0);
+        add(LOG_REWARD_MARGIN, 20.0);
+        put(LOG_REWARD_MARGIN, NEXT, 20.0, above ? BELOW(19.0) : 19.0);
+        assert_int_equal(compare_scaled_alike(&report, 2.0), !above);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_edges_alone),    cmocka_unit_test(validate_edges_of_ratios),
+        cmocka_unit_test(validate_edge_of_level),  cmocka_unit_test(validate_edges_of_slopes),
         cmocka_unit_test(validate_one_ratio),      cmocka_unit_test(validate_moving_ratio),
         cmocka_unit_test(validate_own_reference),  cmocka_unit_test(validate_starts),
         cmocka_unit_test(validate_rewards_alone),  cmocka_unit_test(validate_loss_alone),
