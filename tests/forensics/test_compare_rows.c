@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/macro.h"
-#include "forensics/compare_rows.h"
+#include "forensics/compare_rows.c" /* for the parts, which no other file asks for */
 
 enum { ROWS = 6 };
 
@@ -173,8 +173,130 @@ static int close_arena(void **state) {
     return 0;
 }
 
+/* ---- to the last bit ---- */
+
+static void validate_edges_of_epochs(void **state) {
+    (void)state;
+    double half = -1.0;
+    open_logs(); /* the last row that has an update and an epoch above 0 tells it */
+    for (size_t last = ROWS; last > 0; last--) {
+        for (size_t row = last; row < ROWS; row++) {
+            if (row % 3 == 0) steps[0][row] = 0;
+            if (row % 3 == 1) values[0][row] = 0.0;
+            if (row % 3 == 2) quanta[0][row] = -(float)NAN;
+        }
+        steps[0][last - 1] = 1;
+        values[0][last - 1] = 0.375;
+        quanta[0][last - 1] = 0.25f;
+        assert_true(epoch_of_update(&logs[0], &epochs[0], &half) == 0.375 && half == 0.125);
+        steps[0][last - 1] = 2;
+        assert_true(epoch_of_update(&logs[0], &epochs[0], &half) == 0.1875 && half == 0.0625);
+    }
+    steps[0][0] = 0;
+    assert_true(isnan(epoch_of_update(&logs[0], &epochs[0], &half)));
+    number(1);
+    logs[1].rows = 0;
+    assert_false(all_agree(&logs[1], &epochs[1], 2.0, 0.0625, 0.0));
+    assert_int_equal(compare_number_rows(&logs[0], &logs[1], &arena), STATUS_OK);
+    assert_int_equal(logs[1].step_guessed, 1);
+    /* one row: half of the digits, half of those of the other log, a billionth of the epoch */
+    assert_true(1e-9 * 1e9 == 1.0);
+    static const struct {
+        double value, half;
+        float quantum;
+        int agrees;
+    } rows[] = {{1e9, 0.0, 0.0f, 1}, {1e9, 0.0, 2.0f, 1}, {1e9, 1.0, 0.0f, 1}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++)
+        for (int below = 0; below < 2; below++) {
+            const double open = 1.0 + 0.5 * (double)rows[i].quantum + 4.0 * rows[i].half;
+            open_logs();
+            logs[1].rows = 1;
+            values[1][0] = rows[i].value;
+            quanta[1][0] = rows[i].quantum;
+            const double per_update = (rows[i].value - open) / 4.0 - (below ? 0x1p-20 : 0.0);
+            assert_int_equal(all_agree(&logs[1], &epochs[1], 4.0, per_update, rows[i].half),
+                             !below);
+        }
+    for (int stride = 99999; stride <= 100001;
+         stride++) { /* rows so far apart are not looked for */
+        open_logs();
+        for (size_t row = 0; row < ROWS; row++) {
+            values[0][row] = (double)steps[0][row];
+            values[1][row] = (double)stride * (double)(row + 1);
+            quanta[1][row] = 0.0f;
+        }
+        number(stride < 100000 ? stride : 1);
+    }
+}
+
+/* Holds two columns of a few updates against what the words say of each row. */
+static void validate_shifted_rows(void **state) {
+    (void)state;
+    enum { LONG = 6 };
+    for (uint32_t mask = 0; mask < 1u << (2 * LONG); mask++)
+        for (int of_training = 0; of_training < 2; of_training++) {
+            struct series_point points[2][LONG];
+            struct compare_side side[2] = {{.points = points[0]}, {.points = points[1]}};
+            double of[2][LONG + 3];
+            struct shift wanted = {0, 0, 0}, got = {0, 0, 0};
+            for (size_t s = 0; s < 2; s++)
+                for (uint64_t update = 1; update < LONG + 3; update++) {
+                    of[s][update] = (double)NAN;
+                    if (update > LONG || (mask >> (s * LONG + update - 1) & 1u) == 0) continue;
+                    /* B prints what A prints an update later, but for update 4; it stands still */
+                    const uint64_t at = s == 0 ? update : update + 1;
+                    of[s][update] = update == 4 && s == 1 ? 9.0 : (double)(at / 2);
+                    points[s][side[s].count++] =
+                        (struct series_point){.update = update, .value = of[s][update]};
+                }
+            double last = (double)NAN;
+            for (uint64_t update = 1; update <= LONG; update++) {
+                const double own = of[1][update];
+                if (isnan(own)) continue;
+                wanted.apart += of_training && !isnan(of[0][update]) && of[0][update] != own;
+                if (isnan(of[0][update + 1])) continue;
+                wanted.refuted |= of[0][update + 1] != own;
+                wanted.alike += of_training && of[0][update + 1] == own && own != last;
+                last = own;
+            }
+            hold_shift(&side[0], &side[1], of_training, &got);
+            if (got.apart != wanted.apart || got.alike != wanted.alike ||
+                got.refuted != wanted.refuted)
+                fail_msg("rows %x", mask);
+        }
+}
+
+static void validate_edges_of_shifts(void **state) {
+    (void)state;
+    for (size_t apart = 0; apart < 6; apart++) { /* two rows that differ as they stand are few */
+        open_late();
+        logs[0].column_count = logs[1].column_count = 1;
+        logs[0].rows = logs[1].rows = 0;
+        for (int64_t row = 0; row < 8; row++) { /* B has what A has an update later */
+            if (row < (int64_t)apart) {
+                logs[0].columns[0].value[logs[0].rows] = -1.0;
+                logs[0].step[logs[0].rows++] = 2 * row + 1;
+            }
+            logs[0].columns[0].value[logs[0].rows] = (double)row;
+            logs[0].step[logs[0].rows++] = 2 * row + 2;
+            logs[1].columns[0].value[logs[1].rows] = (double)row;
+            logs[1].step[logs[1].rows++] = 2 * row + 1;
+        }
+        assert_int_equal(compare_shift_rows(&logs[0], &logs[1], &arena), STATUS_OK);
+        assert_int_equal(logs[1].step[0], apart >= 3 ? 2 : 1);
+    }
+    open_late(); /* a row without an update keeps none */
+    logs[1].step[2] = 0;
+    assert_int_equal(compare_shift_rows(&logs[0], &logs[1], &arena), STATUS_OK);
+    assert_int_equal(logs[1].note_count, 1);
+    for (size_t row = 0; row < logs[1].rows; row++)
+        assert_int_equal(logs[1].step[row], row == 2 ? 0 : FIRST + (int64_t)row + 1);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_rows),
-                                       cmocka_unit_test(validate_counts_from_0)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_edges_of_epochs), cmocka_unit_test(validate_shifted_rows),
+        cmocka_unit_test(validate_edges_of_shifts), cmocka_unit_test(validate_rows),
+        cmocka_unit_test(validate_counts_from_0)};
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }

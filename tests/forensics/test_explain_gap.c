@@ -227,10 +227,40 @@ static void validate_terms(void **state) {
     assert_false(compare_gaps_lean(&hand_report)); /* no loss */
 }
 
+/* ---- to the last bit ---- */
+
+static void validate_edges_of_averages(void **state) {
+    (void)state;
+    assert_true(1.0 / 1e5 == 1e-5);
+    for (int how = 0; how < 3; how++) {
+        hand_open();
+        struct compare_column *const loss = hand_add(LOG_LOSS, 0.0);
+        hand_part(loss, 1, 0.0);
+        for (size_t i = 0; i < HAND_ROWS; i++) { /* a hundred-thousandth, more, and of nothing */
+            hand_points[0][0][i].value = how == 2 ? 0.0 : 1e5;
+            hand_points[0][1][i].value = how == 2 ? 1.0 : how == 1 ? 1e5 + 1.001 : 1e5 + 1.0;
+        }
+        assert_int_equal(compare_may_average(&hand_report), how == 1);
+        loss->side[0].count = loss->side[1].count = 1; /* one row tells */
+        assert_int_equal(compare_may_average(&hand_report), how == 1);
+    }
+    for (int above = 0; above < 2; above++) { /* the largest gap is four times the smallest */
+        hand_open();
+        hand_part(hand_add(LOG_LOSS, 0.0), 1, 0.0);
+        for (size_t i = 0; i < HAND_ROWS; i++) {
+            hand_points[0][0][i].value = 8.0;
+            hand_points[0][1][i].value = i == 2 ? 9.0 + (above ? 0x1p-40 : 0.0) : 8.25;
+        }
+        assert_int_equal(compare_gaps_lean(&hand_report), !above);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_averages), cmocka_unit_test(validate_terms),
-        cmocka_unit_test(validate_gaps), cmocka_unit_test(validate_first_rows),
-        cmocka_unit_test(validate_starts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_edges_of_averages),
+                                       cmocka_unit_test(validate_averages),
+                                       cmocka_unit_test(validate_terms),
+                                       cmocka_unit_test(validate_gaps),
+                                       cmocka_unit_test(validate_first_rows),
+                                       cmocka_unit_test(validate_starts)};
     return cmocka_run_group_tests(tests, NULL, hand_close);
 }

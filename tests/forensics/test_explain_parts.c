@@ -131,9 +131,155 @@ static void validate_names_of_starts(void **state) {
     }
 }
 
+/* ---- thresholds to the last bit, where a product of them is a whole number ---- */
+
+/* Losses and norms before the first step, by which both are divided. */
+static void validate_divisors(void **state) {
+    (void)state;
+    static const struct {
+        double loss[2], norm[2], quantum;
+        uint64_t update;
+        int divides;
+    } cases[] = {{{1000.0, 500.0}, {10.0, 5.0}, 0.0, 3, 1},
+                 {{500.0, 1000.0}, {5.0, 10.0}, 0.0, 3, 1},
+                 {{1500.0, 1000.0}, {3.0, 2.0}, 0.0, 3, 1}, /* one and a half is enough */
+                 {{1499.9, 1000.0}, {3.0, 2.0}, 0.0, 3, 0},
+                 {{1000.0, 1500.0}, {2.0, 3.0}, 0.0, 3, 1},
+                 {{1000.0, 1499.9}, {2.0, 3.0}, 0.0, 3, 0},
+                 {{1000.0, 1000.0}, {3.0, 2.0}, 0.0, 3, 0},
+                 {{1000.0, 500.0}, {10.0, 5.0}, 0.0, 4, 0},
+                 /* digits that leave a thousandth of a value open */
+                 {{1000.0, 2000.0}, {1000.0, 2000.0}, 1.0, 3, 0},
+                 {{1000.0, 2000.0}, {1000.0, 2000.0}, 0.99, 3, 1}};
+    assert_true(1e-3 * 1000.0 == 1.0 && 1.0 / (2.0 / 3.0) == 1.5);
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        hand_open();
+        for (size_t n = 0; n < 2; n++) {
+            struct compare_column *const column = hand_add(n == 0 ? LOG_LOSS : LOG_GRAD_NORM, 1.0);
+            column->class_of = COMPARE_DIFFERENT;
+            column->first_update = cases[i].update;
+            for (size_t s = 0; s < 2; s++) {
+                column->first[s].value = n == 0 ? cases[i].loss[s] : cases[i].norm[s];
+                column->first[s].quantum = cases[i].quantum;
+            }
+        }
+        if (explain_divisor(&hand_report) != cases[i].divides) fail_msg("case %zu", i);
+    }
+}
+
+static void validate_acting_lrs(void **state) {
+    (void)state;
+    for (uint64_t update = 1; update < 6; update++)
+        for (int apart = 0; apart < 2; apart++)
+            for (int turned = 0; turned < 2; turned++) {
+                hand_open();
+                hand_report.lr.state = COMPARE_LR_DIFFERENT;
+                hand_report.lr.first_update = update;
+                hand_report.lr.first[turned] = 100.0;
+                hand_report.lr.first[1 - turned] = apart ? 98.999 : 99.0;
+                assert_int_equal(lr_acts(&hand_report), apart && update <= HAND_START);
+                hand_report.lr.state = COMPARE_LR_SAME;
+                assert_false(lr_acts(&hand_report));
+            }
+}
+
+/* Two logs of which one row each is left. */
+static void validate_later_begins(void **state) {
+    (void)state;
+    for (size_t a = 0; a < 3; a++)
+        for (size_t b = 0; b < 3; b++)
+            for (uint64_t later = 0; later < 2; later++) {
+                hand_open();
+                struct compare_column *const loss = hand_add(LOG_LOSS, 1.0);
+                loss->side[0].count = a;
+                loss->side[1].count = b;
+                hand_points[0][1][0].update += later;
+                assert_int_equal(begins_later(&hand_report), a > 0 && b > 0 && later > 0);
+            }
+    hand_open();
+    assert_false(begins_later(&hand_report));
+}
+
+/* Norms of weights are named with those of gradients where one pair of them was compared. */
+static void validate_norms_named(void **state) {
+    (void)state;
+    for (size_t pairs = 0; pairs < 3; pairs++) {
+        hand_open();
+        hand_add(LOG_GRAD_NORM, 1.0);
+        hand_add(LOG_PARAM_NORM, 5.0)->pairs = pairs;
+        hand_part(hand_add(LOG_LOSS, 1.0), 1, 1.0);
+        assert_int_equal(explain_logged(&hand_report, &hand_arena), STATUS_OK);
+        assert_int_equal(
+            strncmp(hand_report.meaning, "Norms of gradients and of weights agree", 39) == 0,
+            pairs > 0);
+    }
+}
+
+/* A reference that is the policy leaves every reward 0, in A or in B. */
+static void validate_own_references(void **state) {
+    (void)state;
+    for (size_t side = 0; side < 3; side++) {
+        hand_open();
+        hand_add(LOG_LOGP_CHOSEN, -32.0);
+        hand_add(LOG_LOGP_REJECTED, -32.0);
+        for (size_t r = 0; r < 2; r++) {
+            struct compare_column *const column =
+                hand_add(r == 0 ? LOG_REWARD_CHOSEN : LOG_REWARD_REJECTED, 0.0);
+            for (size_t i = 0; i < HAND_ROWS; i++)
+                for (size_t s = 0; s < 2; s++)
+                    hand_points[column - hand_columns][s][i].value = side == 2   ? 1.0 + (double)s
+                                                                     : s == side ? 0.0
+                                                                                 : 1.0;
+        }
+        assert_true(explain_objective(&hand_report));
+        assert_int_equal(hand_report.cause, side == 2 ? CAUSE_OBJECTIVE : CAUSE_REFERENCE);
+        assert_int_equal(strstr(hand_report.meaning, "in A every reward is 0") != NULL, side == 0);
+        assert_int_equal(strstr(hand_report.meaning, "in B every reward is 0") != NULL, side == 1);
+    }
+}
+
+/* Seeds that are known to differ are said, and no average or term in their place. */
+static void validate_seeds_known(void **state) {
+    (void)state;
+    for (size_t seeds = 0; seeds < 3; seeds++)
+        for (int stream = 0; stream < 2; stream++) {
+            hand_open();
+            hand_part(hand_add(LOG_LOSS, 10.0), 1, 0.01);
+            hand_report.cause = CAUSE_DTYPE;
+            hand_report.meaning = "Words.";
+            hand_report.rng.seed_count = seeds;
+            hand_report.rng.place.stream = stream ? "dropout" : NULL;
+            const int silent = seeds > 0 || stream;
+            assert_int_equal(name_term(&hand_report, &hand_arena), STATUS_OK);
+            assert_int_equal(strstr(hand_report.meaning, "a small term") == NULL, silent);
+            hand_report.meaning = "Words.";
+            hand_report.cause = CAUSE_DTYPE;
+            assert_int_equal(name_average(&hand_report, &hand_arena), STATUS_OK);
+            assert_int_equal(strcmp(hand_report.meaning, "Words.") == 0, silent);
+            assert_int_equal(hand_report.other_average, !silent);
+        }
+}
+
+static void validate_causes(void **state) {
+    (void)state;
+    enum cause causes[COMPARE_CAUSES];
+    for (int32_t cause = -1; cause < 3; cause++)
+        for (int same = 0; same < 2; same++) {
+            hand_open();
+            hand_report.cause = cause;
+            hand_report.same_start = same;
+            if (cause == CAUSE_DTYPE || cause == CAUSE_NONDETERMINISM) continue;
+            assert_int_equal(compare_causes(&hand_report, causes), cause >= 0);
+            if (cause >= 0) assert_int_equal(causes[0], cause);
+        }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_meanings_at_start),
-                                       cmocka_unit_test(validate_scaled_norms),
-                                       cmocka_unit_test(validate_names_of_starts)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_divisors),       cmocka_unit_test(validate_acting_lrs),
+        cmocka_unit_test(validate_later_begins),   cmocka_unit_test(validate_norms_named),
+        cmocka_unit_test(validate_own_references), cmocka_unit_test(validate_seeds_known),
+        cmocka_unit_test(validate_causes),         cmocka_unit_test(validate_meanings_at_start),
+        cmocka_unit_test(validate_scaled_norms),   cmocka_unit_test(validate_names_of_starts)};
     return cmocka_run_group_tests(tests, NULL, hand_close);
 }
