@@ -124,9 +124,31 @@ static void validate_distance_without_effect(void **state) {
         }
 }
 
+/* Each end of what is taken: so many runs and pairs, and one more or less. */
+static void validate_ends_of_sizes(void **state) {
+    (void)state;
+    struct power out;
+    assert_int_equal(power_pair(62, 0.5, 3.0, &out), STATUS_OK);
+    assert_int_equal(power_pair(63, 0.5, 3.0, &out), STATUS_INPUT);
+    assert_int_equal(power_distance(1, 0.5, 3.0, &out), STATUS_OK);
+    assert_int_equal(out.trials, 2000);
+    assert_int_equal(power_distance(100001, 0.5, 3.0, &out), STATUS_INPUT);
+    /* 20 runs in all; more of one arm than that is said at once, by its number */
+    for (size_t more = 20; more < 22; more++)
+        for (int arm = 0; arm < 2; arm++) {
+            const size_t baseline = arm == 0 ? more : 5, test = arm == 0 ? 5 : more;
+            assert_int_equal(power_labels(baseline, test, 0.5, 3.0, &out), STATUS_UNSUPPORTED);
+            assert_int_equal(strncmp(status_text(), "power of the label test", 23) == 0, more > 20);
+        }
+    static const double none[] = {0.0, 1.0, -0.5, 1.5, (double)NAN};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_int_equal(power_pair(5, none[i], 3.0, &out), STATUS_INPUT);
+}
+
 int main(void) {
     gsl_set_error_handler_off();
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_ends_of_sizes),
         cmocka_unit_test(validate_distance),
         cmocka_unit_test(validate_distance_without_effect),
         cmocka_unit_test(validate_no_effect),

@@ -494,8 +494,75 @@ static void validate_slots(void **state) {
     }
 }
 
+/* Numbers that only a caller from outside can hand in: each end of what is taken, the next number
+ * beyond it, and NaN, which is in no range. */
+static void validate_ends_of_ranges(void **state) {
+    (void)state;
+    static const struct {
+        const char *class_name, *key;
+        double low, high;
+        int open_low, open_high; /* 1: the end is refused, too */
+    } ranges[] = {
+        {"adafactor", "eps1", 0.0, (double)INFINITY, 0, 0},
+        {"adafactor", "eps2", 0.0, (double)INFINITY, 0, 0},
+        {"adafactor", "clip_threshold", 0.0, (double)INFINITY, 1, 0},
+        {"adafactor", "decay_rate", -(double)INFINITY, 0.0, 0, 0},
+        {"adafactor", "beta1", 0.0, 1.0, 0, 0},
+        {"lion", "beta1", 0.0, 1.0, 0, 0},
+        {"lion", "beta2", 0.0, 1.0, 0, 0},
+        {"adamw", "beta1", 0.0, 1.0, 0, 1},
+        {"adamw", "beta2", 0.0, 1.0, 0, 1},
+        {"adamw", "eps", 0.0, (double)INFINITY, 0, 1},
+    };
+    for (size_t r = 0; r < COUNT_OF(ranges); r++) {
+        const double infinite = (double)INFINITY, low = ranges[r].low, high = ranges[r].high;
+        const struct {
+            double value;
+            int taken;
+        } tries[] = {{low, !ranges[r].open_low},
+                     {high, !ranges[r].open_high},
+                     {nextafter(low, high), 1},
+                     {nextafter(high, low), 1},
+                     {nextafter(low, -infinite), low == -infinite},
+                     {nextafter(high, infinite), high == infinite && !ranges[r].open_high},
+                     {(double)NAN, 0}};
+        unsigned char values[HELPER_VALUES];
+        const struct optim_class *const class_ =
+            helper_values(ranges[r].class_name, (const char *const[]){NULL}, 1, values);
+        const struct key_row *row = class_->keys;
+        while (strcmp(row->path, ranges[r].key) != 0)
+            row++;
+        for (size_t i = 0; i < COUNT_OF(tries); i++) {
+            memcpy(values + row->offset, &tries[i].value, sizeof tries[i].value);
+            if ((class_->validate(values) == STATUS_OK) != tries[i].taken)
+                fail_msg("%s: %s = %.17g", class_->name, row->path, tries[i].value);
+        }
+    }
+}
+
+/* Adafactor without a schedule: the smaller of 1e-2, or of 1e-6 t while it warms up, and of
+ * 1 / sqrt(t). They meet at t = 10000. */
+static void validate_relative_rates(void **state) {
+    (void)state;
+    static const uint64_t updates[] = {1, 2, 9999, 10000, 10001, 40000, 1000000};
+    for (int warms = 0; warms < 2; warms++) {
+        const char *const keys[] = {"relative_step", "true", "warmup_init",
+                                    warms ? "true" : "false"};
+        unsigned char values[HELPER_VALUES];
+        const struct optim_class *const class_ =
+            helper_values("adafactor", keys, COUNT_OF(keys), values);
+        for (size_t i = 0; i < COUNT_OF(updates); i++) {
+            const double t = (double)updates[i];
+            const double expected = fmin(warms ? 1e-6 * t : 1e-2, 1.0 / sqrt(t));
+            assert_true(optim_applied_lr(class_, values, 5.0, updates[i]) == expected);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(validate_relative_rates),
+        cmocka_unit_test(validate_ends_of_ranges),
         cmocka_unit_test(verify_threads_and_instruction_sets),
         cmocka_unit_test(validate_bits_of_every_build),
         cmocka_unit_test(verify_every_case_is_its_own),
