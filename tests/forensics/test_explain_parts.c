@@ -247,7 +247,7 @@ static void validate_seeds_known(void **state) {
             hand_part(hand_add(LOG_LOSS, 10.0), 1, 0.01);
             hand_report.cause = CAUSE_DTYPE;
             hand_report.meaning = "Words.";
-            hand_report.rng.seed_count = seeds;
+            hand_report.rng.seed_count = (uint32_t)seeds;
             hand_report.rng.place.stream = stream ? "dropout" : NULL;
             const int silent = seeds > 0 || stream;
             assert_int_equal(name_term(&hand_report, &hand_arena), STATUS_OK);
