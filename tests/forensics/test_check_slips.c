@@ -23,7 +23,7 @@ static struct arena arena;
 static struct series_point points[ROWS];
 static struct series series;
 static struct fit expected, found[2];
-static struct fit_segment plain;
+static struct fit_segment plain[2]; /* the second one lies behind all rows */
 static struct fit_skip skips[6];
 static struct fit_part parts[2];
 static uint64_t skipped[6];
@@ -32,14 +32,15 @@ static struct fit_check out;
 
 static void make_fit(struct fit *fit, const char *schedule, double warmup) {
     const struct contract_request request = helper_fit_request("hf", schedule, PEAK, warmup, TOTAL);
-    helper_fit_make(fit, &arena, &request, &plain);
+    helper_fit_make(fit, &arena, &request, plain);
     fit->schedule_name = schedule;
 }
 
 /* A pass of a line of which these updates were skipped, and rows that show them exactly. */
 static void open_skips(size_t count, const uint64_t *updates) {
     arena_close(&arena);
-    plain = (struct fit_segment){.scale = 1.0};
+    plain[0] = (struct fit_segment){.scale = 1.0};
+    plain[1] = (struct fit_segment){.scale = 1.0, .point = SIZE_MAX};
     make_fit(&expected, "linear", 0.0);
     for (size_t s = 0; s < count; s++) {
         skipped[s] = updates[s];
