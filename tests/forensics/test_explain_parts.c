@@ -241,7 +241,7 @@ static void validate_own_references(void **state) {
 /* Seeds that are known to differ are said, and no average or term in their place. */
 static void validate_seeds_known(void **state) {
     (void)state;
-    for (size_t seeds = 0; seeds < 3; seeds++)
+    for (uint32_t seeds = 0; seeds < 3; seeds++)
         for (int stream = 0; stream < 2; stream++) {
             hand_open();
             hand_part(hand_add(LOG_LOSS, 10.0), 1, 0.01);
