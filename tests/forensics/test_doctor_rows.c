@@ -1939,22 +1939,128 @@ static void validate_lost_decay(void **state) {
     SAID(decay(&doctor), "--weight-decay X\n");
 }
 
+/* ---- thresholds to the last bit ---- */
+
+/* The step of printing that leaves just this gap open beside so much noise. */
+static double step_of(double gap, double noise) {
+    const double quantum = 2.0 * (gap - noise);
+    assert_true(0.5 * quantum + noise == gap);
+    return quantum;
+}
+
+static void validate_edges_of_ln2(void **state) {
+    (void)state;
+    /* away from ln 2 as bf16 and f16 have it, 0.69140625 and 0.693359375 */
+    const double quantum = step_of(LN2 - 0.6925, 3e-5);
+    assert_true(is_ln2(0.6925, quantum) && !is_ln2(0.6925, quantum - 0x1p-50));
+    const struct series_point near = {.value = 0.25, .quantum = step_of(0.25, 6e-5)};
+    const struct series_point far = {.value = 0.25, .quantum = near.quantum - 0x1p-50};
+    assert_true(is_zero(&near) && !is_zero(&far));
+    /* three times ln 2, of numbers that are printed to less than a tenth; from 1.2 to 1024 */
+    const double three = 2.0625, gap = 3.0 * LN2 - three;
+    assert_int_equal(multiple_of_ln2(three, step_of(gap, 3.0 * 3e-5)), 3);
+    assert_int_equal(multiple_of_ln2(three, step_of(gap, 3.0 * 3e-5) - 0x1p-50), 0);
+    assert_int_equal(multiple_of_ln2(2.0 * LN2, 0.1), 0);
+    assert_int_equal(multiple_of_ln2(2.0 * LN2, 0.099), 2);
+    assert_int_equal(multiple_of_ln2(1.2, 0.0999), 0);
+    assert_int_equal(multiple_of_ln2(1024.0, 0.099), 0);
+    const double last = 1477.0 * LN2; /* below 1024 */
+    assert_int_equal(multiple_of_ln2(last, 0.0), 1477);
+    assert_int_equal(multiple_of_ln2(last + LN2, 0.0), 0);
+}
+
+static void validate_edges_of_betas(void **state) {
+    (void)state;
+    assert_true(1.02 * 50.0 == 51.0);
+    for (int how = 0; how < 4; how++) { /* a beta of 50 and one that is 2 % larger, or less */
+        open_rows();
+        fill(LOG_LOGP_CHOSEN, 1.0, 0.0);
+        fill(LOG_LOGP_REJECTED, -1.0, 0.0);
+        fill(LOG_REWARD_CHOSEN, 50.0, 0.0);
+        fill(LOG_REWARD_REJECTED, -50.0, 0.0);
+        points[LOG_REWARD_REJECTED][how == 2 ? 20 : 19].value = how == 0 ? -51.0 : -50.999;
+        if (how == 3) points[LOG_LOGP_CHOSEN][7].value = 0.0; /* which says nothing */
+        assert_int_equal(without_reference(&doctor), how != 0);
+    }
+}
+
+static void validate_edges_of_binades(void **state) {
+    (void)state;
+    for (int e = -40; e < 100; e++) { /* bf16 has 2^-7 between 1 and 2, so half of it is 2^-8 */
+        const double lr = ldexp(1.0, e);
+        assert_true(frozen_from(lr, DTYPE_BF16) == ldexp(1.0, e + 8));
+        assert_true(frozen_from(nextafter(lr, HUGE_VAL), DTYPE_BF16) == ldexp(1.0, e + 9));
+    }
+    const double least = half_spacing(0.0, DTYPE_BF16);
+    assert_true(frozen_from(least, DTYPE_BF16) == 0.0);
+    assert_true(frozen_from(nextafter(least, 1.0), DTYPE_BF16) > 0.0);
+}
+
+static void validate_edges_of_stairs(void **state) {
+    (void)state;
+    static const struct {
+        double lrs[3];
+        int falls;
+    } cases[] = {{{1.0, 0.5, 0.25}, 1},       {{1.0, 0.5, 0.125}, 1},      {{1.0, 0.25, 0.125}, 1},
+                 {{1.0, 0.25, 0.5}, 0},       {{1.0, 0.5, 0.0}, 0},        {{1.0, 0.5, -0.25}, 0},
+                 {{1.0, 0.999, 0.998001}, 0}, {{1.0, 0.998, 0.996004}, 1}, {{1.0, 0.5, 0.3}, 0},
+                 {{1000.0, 999.0, 999.0}, 0}, {{1000.0, 998.9, 998.9}, 1}, {{1.0, 1.0, 1.0}, 0}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct series_point rows[3] = {{.update = 1}, {.update = 2}, {.update = 3}};
+        const struct series lr = {rows, 3};
+        for (size_t row = 0; row < 3; row++)
+            rows[row].value = cases[i].lrs[row];
+        if (falls_by_factor(&lr) != cases[i].falls) fail_msg("case %zu", i);
+    }
+}
+
+static void validate_edges_of_pairs(void **state) {
+    (void)state;
+    static const double batches[] = {0.0, 1.0, 1.5, 2.0};
+    for (size_t i = 0; i < COUNT_OF(batches); i++)
+        for (size_t count = 1; count < 3; count++) { /* the first batch that is printed tells it */
+            open_rows();
+            fill(LOG_GLOBAL_BATCH, batches[i], 0.0);
+            doctor.series[LOG_GLOBAL_BATCH].count = count;
+            assert_int_equal(pairs_per_row(&doctor), batches[i] > 1.0 ? PAIRS_SEVERAL : PAIRS_ONE);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_near_ln2),        cmocka_unit_test(validate_without_reference),
-        cmocka_unit_test(validate_starts),          cmocka_unit_test(validate_stuck),
-        cmocka_unit_test(validate_grains),          cmocka_unit_test(validate_mostly_stuck),
-        cmocka_unit_test(validate_first_updates),   cmocka_unit_test(validate_norms),
-        cmocka_unit_test(validate_filtered_losses), cmocka_unit_test(validate_fresh_weights),
-        cmocka_unit_test(validate_what_is_a_skip),  cmocka_unit_test(validate_schedules_at_skips),
-        cmocka_unit_test(validate_skipped_updates), cmocka_unit_test(validate_other_columns),
-        cmocka_unit_test(validate_margins),         cmocka_unit_test(validate_pairs),
-        cmocka_unit_test(validate_accuracies),      cmocka_unit_test(validate_swapped_labels),
-        cmocka_unit_test(validate_loss_bound),      cmocka_unit_test(validate_totals),
-        cmocka_unit_test(validate_samples),         cmocka_unit_test(validate_tokens),
-        cmocka_unit_test(validate_shapes),          cmocka_unit_test(validate_lines),
-        cmocka_unit_test(validate_factors),         cmocka_unit_test(validate_stairs),
-        cmocka_unit_test(validate_rises),           cmocka_unit_test(validate_warmups_to_the_end),
+        cmocka_unit_test(validate_edges_of_ln2),
+        cmocka_unit_test(validate_edges_of_betas),
+        cmocka_unit_test(validate_edges_of_binades),
+        cmocka_unit_test(validate_edges_of_stairs),
+        cmocka_unit_test(validate_edges_of_pairs),
+        cmocka_unit_test(validate_near_ln2),
+        cmocka_unit_test(validate_without_reference),
+        cmocka_unit_test(validate_starts),
+        cmocka_unit_test(validate_stuck),
+        cmocka_unit_test(validate_grains),
+        cmocka_unit_test(validate_mostly_stuck),
+        cmocka_unit_test(validate_first_updates),
+        cmocka_unit_test(validate_norms),
+        cmocka_unit_test(validate_filtered_losses),
+        cmocka_unit_test(validate_fresh_weights),
+        cmocka_unit_test(validate_what_is_a_skip),
+        cmocka_unit_test(validate_schedules_at_skips),
+        cmocka_unit_test(validate_skipped_updates),
+        cmocka_unit_test(validate_other_columns),
+        cmocka_unit_test(validate_margins),
+        cmocka_unit_test(validate_pairs),
+        cmocka_unit_test(validate_accuracies),
+        cmocka_unit_test(validate_swapped_labels),
+        cmocka_unit_test(validate_loss_bound),
+        cmocka_unit_test(validate_totals),
+        cmocka_unit_test(validate_samples),
+        cmocka_unit_test(validate_tokens),
+        cmocka_unit_test(validate_shapes),
+        cmocka_unit_test(validate_lines),
+        cmocka_unit_test(validate_factors),
+        cmocka_unit_test(validate_stairs),
+        cmocka_unit_test(validate_rises),
+        cmocka_unit_test(validate_warmups_to_the_end),
         cmocka_unit_test(validate_lost_decay),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
