@@ -573,8 +573,93 @@ static void validate_loss_parts(void **state) {
     }
 }
 
+/* ---- the first update, one root, and none ---- */
+
+static void validate_first_roots(void **state) {
+    (void)state;
+    for (uint64_t roots = 0; roots < 3; roots++)
+        for (uint64_t root = 0; root < 6; root++)
+            for (int how = 0; how < 3; how++) {
+                hand_open();
+                struct compare_column *const loss = hand_add(LOG_LOSS, 1.0);
+                hand_part(loss, 4, 0.5);
+                hand_report.recorded = how != 1;
+                hand_report.roots = roots;
+                hand_report.root_update = root;
+                hand_report.root_parts = 1u << COMPARE_PART_RNG;
+                hand_report.where.phase = how == 2 ? "forward" : "fetch";
+                const int there = how == 0 && roots > 0 && root > 0;
+                assert_int_equal(compare_parts_in(&hand_report, "fetch"),
+                                 there && root <= HAND_START);
+                assert_int_equal(compare_batches_part(&hand_report, loss), there && root <= 4);
+                assert_int_equal(compare_root_differs(&hand_report, COMPARE_PART_RNG), root > 0);
+                assert_false(compare_root_differs(&hand_report, COMPARE_PART_LR));
+            }
+}
+
+static void validate_first_unseen(void **state) {
+    (void)state;
+    for (uint64_t update = 0; update < 4; update++)
+        for (uint64_t differs = 1; differs < 4; differs++)
+            for (uint64_t root = 0; root < 4; root++)
+                for (int how = 0; how < 3; how++) {
+                    int out = -1;
+                    hand_open();
+                    struct compare_column *const loss = hand_add(LOG_LOSS, 1.0);
+                    hand_part(loss, differs, 0.5);
+                    hand_report.recorded = how != 1;
+                    hand_report.unlike = how == 2;
+                    hand_report.root_update = root;
+                    hand_report.unseen = (struct compare_unseen){.update = update, .updates = 1};
+                    assert_int_equal(
+                        compare_explain_unseen_forward(&hand_report, loss, &hand_arena, &out),
+                        STATUS_OK);
+                    assert_int_equal(out, how == 0 && update > 0 && update == differs &&
+                                              (root == 0 || root == update));
+                }
+}
+
+static void validate_norms_behind_the_start(void **state) {
+    (void)state;
+    for (uint64_t root = 1; root < HAND_ROWS; root++)
+        for (uint64_t differs = 1; differs < HAND_ROWS; differs++) {
+            hand_open();
+            struct compare_column *const norm = hand_add(LOG_GRAD_NORM, 2.0);
+            hand_report.root_update = root;
+            assert_int_equal(norm_agrees(&hand_report), root > HAND_START);
+            hand_part(norm, differs, 0.5);
+            assert_int_equal(norm_agrees(&hand_report), root > HAND_START && differs > root);
+        }
+}
+
+/* Batches that differ from update 1 on, and the LR of a parameter group alone. */
+static void validate_rivals_of_the_first_update(void **state) {
+    (void)state;
+    for (uint64_t batch = 0; batch < 3; batch++) {
+        char *text;
+        hand_open();
+        hand_report.orders = hand_report.known.later = "";
+        hand_report.known.batch_update = batch;
+        assert_int_equal(list_rivals(&hand_report, 0, &hand_arena, &text), STATUS_OK);
+        assert_string_equal(text, batch > 0 ? "later batches" : "");
+    }
+    for (uint64_t differs = 1; differs < 6; differs++) {
+        char *text;
+        hand_open();
+        hand_report.known.step = "";
+        hand_report.lr.group_first = &hand_group;
+        hand_group.column.first_update = differs;
+        assert_int_equal(list_others(&hand_report, &hand_arena, &text), STATUS_OK);
+        assert_string_equal(text, differs <= HAND_START ? "the LR" : "");
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_loss_parts),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_first_roots),
+                                       cmocka_unit_test(validate_first_unseen),
+                                       cmocka_unit_test(validate_norms_behind_the_start),
+                                       cmocka_unit_test(validate_rivals_of_the_first_update),
+                                       cmocka_unit_test(validate_loss_parts),
                                        cmocka_unit_test(validate_stops),
                                        cmocka_unit_test(validate_strides),
                                        cmocka_unit_test(validate_a_norm_that_agrees),

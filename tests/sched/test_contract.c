@@ -338,12 +338,30 @@ static void validate_versions_of_the_trainer(void **state) {
     (void)state;
     static const struct {
         const char *word, *name;
-    } cases[] = {{"hf-4.57", "hf"},        {"hf-4.52.4", "hf"},
-                 {"hf-5", "hf"},           {"transformers-5.2.0", "hf"},
-                 {"hf-4.51.3", "hf-4.51"}, {"hf-4.9", "hf-4.50"},
-                 {"hf-4.46.3", "hf-4.50"}, {"trl-4.46", "hf-4.50"},
-                 {"trl-0.29", NULL},       {"hf-4.x", NULL},
-                 {"hf-old", NULL},         {"olmo-core-4.57", NULL}};
+    } cases[] = {{"hf-4.57", "hf"},
+                 {"hf-4.52.4", "hf"},
+                 {"hf-5", "hf"},
+                 {"transformers-5.2.0", "hf"},
+                 {"hf-4.51.3", "hf-4.51"},
+                 {"hf-4.9", "hf-4.50"},
+                 {"hf-4.46.3", "hf-4.50"},
+                 {"trl-4.46", "hf-4.50"},
+                 {"trl-0.29", NULL},
+                 {"hf-4.x", NULL},
+                 {"hf-old", NULL},
+                 {"olmo-core-4.57", NULL},
+                 {"hf-4.50", "hf-4.50"},
+                 {"hf-4.51", "hf-4.51"},
+                 {"hf-4.52", "hf"},
+                 {"hf-4", "hf-4.50"},
+                 {"transformers-3.5.1", "hf-4.50"},
+                 {"hf-3.51", "hf-4.50"},
+                 {"trl-3.9", NULL},
+                 {"trl-4.0", "hf-4.50"},
+                 {"hf-9.0", "hf"},
+                 {"hf-0.1", "hf-4.50"},
+                 {"hf-/4", NULL},
+                 {"hf-:4", NULL}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const char *const name = contract_name_of_version(cases[i].word);
         if (cases[i].name == NULL)
