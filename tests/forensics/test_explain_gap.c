@@ -253,6 +253,26 @@ static void validate_edges_of_averages(void **state) {
         }
         assert_int_equal(compare_gaps_lean(&hand_report), !above);
     }
+    for (int more = 0; more < 2; more++) { /* a hundred-thousandth of a loss may be one kernel's */
+        hand_open();
+        hand_part(hand_add(LOG_LOSS, 0.0), 1, 0.0);
+        for (size_t i = 0; i < HAND_ROWS; i++) {
+            hand_points[0][0][i].value = 1e5;
+            hand_points[0][1][i].value = more ? 1e5 + 1.001 : 1e5 + 1.0;
+        }
+        assert_int_equal(compare_gaps_lean(&hand_report), more);
+    }
+    for (int more = 0; more < 2; more++) { /* what the printed digits of both leave */
+        hand_open();
+        hand_part(hand_add(LOG_LOSS, 0.0), 1, 0.0);
+        for (size_t i = 0; i < HAND_ROWS; i++) {
+            for (size_t s = 0; s < 2; s++)
+                hand_points[0][s][i].quantum = s == 0 ? 0x1p-6 : 0x1p-7;
+            hand_points[0][0][i].value = 8.0;
+            hand_points[0][1][i].value = 8.0 + 0x1p-6 + 0x1p-7 + (more ? 0x1p-40 : 0.0);
+        }
+        assert_int_equal(compare_gaps_lean(&hand_report), more);
+    }
 }
 
 int main(void) {

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -208,10 +209,17 @@ static void validate_norms_named(void **state) {
         hand_add(LOG_GRAD_NORM, 1.0);
         hand_add(LOG_PARAM_NORM, 5.0)->pairs = pairs;
         hand_part(hand_add(LOG_LOSS, 1.0), 1, 1.0);
+        hand_part(hand_add(LOG_LOGP_CHOSEN, 1.0), 1, 1.0);
+        hand_add(LOG_LOGP_REJECTED, 1.0);
         assert_int_equal(explain_logged(&hand_report, &hand_arena), STATUS_OK);
         assert_int_equal(
             strncmp(hand_report.meaning, "Norms of gradients and of weights agree", 39) == 0,
             pairs > 0);
+        /* those of the forward pass that differ are named, and no other */
+        char named[128];
+        snprintf(named, sizeof named, "What differs is what is logged (%s, %s)",
+                 log_names[LOG_LOSS].name, log_names[LOG_LOGP_CHOSEN].name);
+        if (strstr(hand_report.meaning, named) == NULL) fail_msg("%s", hand_report.meaning);
     }
 }
 
