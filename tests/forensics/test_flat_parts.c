@@ -329,6 +329,18 @@ static void validate_what_follows(void **state) {
     assert_int_equal(refutes_peaks(&flat, &block, 0.5, 2.0, 0), 0);
     flat.left = 0;
     assert_int_equal(refutes_peaks(&flat, &block, 0.5, 0.99, HALVINGS), 1);
+    /* Two rows of which one wants a peak of 1 and the other one of 1.2: [0.5, 2] holds both, and of
+       its halves, [1, 2], [1, 1.41] and [1, 1.19], the third is the first that does not. */
+    flat.count = 2;
+    points[0].value = 0.75;
+    points[1].value = 1.2 * 0.725;
+    points[0].quantum = points[1].quantum = 1e-6;
+    for (int halvings = 0; halvings < 6; halvings++) {
+        flat.left = 1000000;
+        assert_int_equal(refutes_peaks(&flat, &block, 0.5, 2.0, halvings), halvings >= 3);
+        flat.left = 4; /* and nothing without evaluations */
+        assert_int_equal(refutes_peaks(&flat, &block, 0.5, 2.0, halvings), 0);
+    }
     arena_close(&arena);
 }
 

@@ -172,7 +172,7 @@ static void draw_case(uint32_t number) {
             if (has[s][c]) listed[s][logs[s].column_count++] = columns[s][c];
         }
         logs[s].format = seldom(2) ? "trace" : "csv";
-        logs[s].max_steps = seldom(3) ? 30 : seldom(2) ? 40 : 0;
+        logs[s].max_steps = seldom(3) ? 30 : seldom(2) ? 40 : seldom(2) ? 1 : 0;
     }
     for (size_t c = 0; c < COLUMNS; c++)
         draw_column(c, done);
