@@ -57,11 +57,12 @@ static json_t *check_json(const struct checked *c) {
         "fitted", numbers_json(check->fitted), "from_log", numbers_json(check->from_log));
     return json_join(
         object,
-        json_pack("{so sI so* so* so* so* so so so}", "first_mismatch", mismatch_json(c),
+        json_pack("{so sI so* so* so* so* so* so so so}", "first_mismatch", mismatch_json(c),
                   "mismatches", (json_int_t)check->bad_points, "words", text_or_null(check->words),
                   "bug", text_or_null(check->bug), "rival", text_or_null(check->rival), "needs",
-                  text_or_null(check->needs), "why", lr_report_why_json(check->why), "row_spacing",
-                  lr_report_rows_json(&c->report), "fits", lr_report_fits_json(&check->found)));
+                  text_or_null(check->needs), "untested", text_or_null(check->untested), "why",
+                  lr_report_why_json(check->why), "row_spacing", lr_report_rows_json(&c->report),
+                  "fits", lr_report_fits_json(&check->found)));
 }
 
 static void print_sources(const char *heading, uint32_t bits) {
@@ -92,6 +93,7 @@ static enum status print_text(const struct checked *c, struct arena *arena) {
     if (check->verdict == FIT_FAIL && check->bad_points > 0) print_mismatch(c);
     if (check->bug != NULL) printf("known as: %s (docs/LR.md)\n", check->bug);
     if (check->needs != NULL) printf("what would decide: %s\n", check->needs);
+    if (check->untested != NULL) printf("not tested: %s\n", check->untested);
     if (check->verdict == FIT_PASS) {
         lr_report_print_unseen(&c->report, check->expected);
         return STATUS_OK;

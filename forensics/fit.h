@@ -528,6 +528,8 @@ struct fit_check {
     const char *rival; /* FIT_UNDECIDED: a contract that the log cannot exclude, or NULL */
     const char *words; /* "fits olmo-core: every LR is one update ahead of hf" */
     const char *needs; /* what would decide; NULL when it is decided */
+    const char
+        *untested; /* FIT_PASS: what the column cannot show, since lengths were fitted; or NULL */
 };
 
 enum fit_number {

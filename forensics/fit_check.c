@@ -274,5 +274,6 @@ enum status fit_check(const struct series *series, const struct fit_known *known
                       struct arena *arena, struct fit_check *out) {
     TRY(check_once(series, known, applied, arena, out));
     TRY(hold_to_counts(series, known, applied, arena, out));
-    return name_counted(series, known, applied, arena, out);
+    TRY(name_counted(series, known, applied, arena, out));
+    return fit_check_untested(series, arena, out);
 }

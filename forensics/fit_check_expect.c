@@ -83,6 +83,21 @@ enum status fit_check_settle(const struct series *series, struct fit_known *know
     return settle_warmup(known, arena);
 }
 
+/* Returns the schedule of the best fit, where the contract's family has it, else the family's own.
+ * Who gave a warm-up is expected to have a schedule that takes one: that of the first such fit. */
+static const char *guess_schedule(const struct contract_request *r, const struct fit_set *found,
+                                  const struct fit *best) {
+    for (size_t i = 0; best != NULL && i < found->count; i++) {
+        const struct fit *const fit = &found->fits[i];
+        const char *const name = sched_bare_name(fit->schedule);
+        const struct sched_class *const own = sched_find_in(r->contract->family, name);
+        if (!(r->warmup > 0.0)) return own != NULL ? name : r->contract->default_schedule;
+        /* One of the same name in another family may take a warm-up where this one takes none. */
+        if (own == fit->schedule && fit->takes_warmup) return name;
+    }
+    return r->contract->default_schedule;
+}
+
 /* Completes the expectation. Each number is the one that was given, else that of the best fit, else
  * a plain guess. */
 static void complete(struct contract_request *r, const struct fit_known *known,
@@ -91,11 +106,7 @@ static void complete(struct contract_request *r, const struct fit_known *known,
     const struct fit *best =
         found->count > 0 && (!found->fits[0].in_samples || known->samples != NULL) ? &found->fits[0]
                                                                                    : NULL;
-    if (r->schedule == NULL)
-        r->schedule = best != NULL && sched_find_in(r->contract->family,
-                                                    sched_bare_name(best->schedule)) != NULL
-                          ? sched_bare_name(best->schedule)
-                          : r->contract->default_schedule;
+    if (r->schedule == NULL) r->schedule = guess_schedule(r, found, best);
     if (r->lr != r->lr) r->lr = best != NULL ? best->lr : scale;
     if (r->steps == 0 && r->epochs == 0.0) r->steps = known->run_steps;
     if (r->steps == 0 && r->epochs == 0.0 && known->samples != NULL &&

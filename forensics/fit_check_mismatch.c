@@ -325,11 +325,67 @@ static const struct fit *first_apart(const struct fit_known *known, const struct
     return NULL;
 }
 
+/* Cost (forensics/fit_cost.c) by which a contract of the log's own format may be dearer than
+ * another one with the same numbers: the ranks of contracts that are used much. */
+#define OWN_FIRST 0.5
+
+/* Tells whether two fits say the same of the column under two contracts. */
+static int says_same(const struct fit *a, const struct fit *b) {
+    const int bug = a->bug != NULL;
+    if (bug != (b->bug != NULL) || (bug && strcmp(a->bug, b->bug) != 0)) return 0;
+    if (a->segment_count != b->segment_count || a->first_differs != b->first_differs ||
+        a->stride != b->stride || a->steps != b->steps || fit_skipped(a) != fit_skipped(b))
+        return 0;
+    for (size_t i = 0; i < a->segment_count; i++)
+        if (a->segments[i].point != b->segments[i].point ||
+            a->segments[i].event != b->segments[i].event)
+            return 0;
+    return fit_near(a->lr, b->lr) && fit_near(a->warmup, b->warmup);
+}
+
+/* Returns the fit that a failure names: the best one, or one that says the same under the contract
+ * that was asked for, whose words the reader knows. */
+static const struct fit *named(const struct fit_known *known, const struct fit_set *found) {
+    const struct fit *const best = &found->fits[0];
+    for (size_t i = 0; i < found->count; i++)
+        if (found->fits[i].contract == known->request.contract &&
+            found->fits[i].simplicity <= best->simplicity + OWN_FIRST &&
+            says_same(&found->fits[i], best))
+            return &found->fits[i];
+    return best;
+}
+
+/* Tells whether the fit has the warm-up and the total that are known, where its schedule has one.
+ */
+static int has_lengths(const struct fit *fit, const struct contract_request *r) {
+    return !(fit->takes_warmup && r->warmup == r->warmup && !fit_near(fit->warmup, r->warmup)) &&
+           !(fit->steps > 0 && r->steps > 0 && fit->steps != r->steps);
+}
+
+/* Where the fit that is named has another warm-up or total than those that are known, returns one
+ * of the expected contract that has them and a counter at another pace: with one of the two fitted,
+ * a warm-up of half the updates and a scheduler that moves twice per update print one column. */
+static const struct fit *at_other_pace(const struct fit_known *known, const struct fit_set *found) {
+    const struct contract_request *const r = &known->request;
+    const struct fit *const best = named(known, found);
+    if (best->contract != r->contract || best->stride != 1.0 || best->segment_count != 1 ||
+        best->first_differs || fit_skips_any(best) || has_lengths(best, r))
+        return NULL;
+    for (size_t i = 0; i < found->count; i++) {
+        const struct fit *const fit = &found->fits[i];
+        if (fit->contract == r->contract && fit->stride != 1.0 && fit->segment_count == 1 &&
+            !fit->first_differs && !fit->unsound && !fit_skips_any(fit) && has_lengths(fit, r) &&
+            fit->simplicity < best->simplicity + FIT_CHECK_SIMPLER)
+            return fit;
+    }
+    return NULL;
+}
+
 static enum status say_mismatch(const struct fit_known *known, struct arena *arena,
                                 struct fit_check *out) {
     const struct series_point *first = &out->found.series->points[out->first];
-    const struct fit *best = out->found.count > 0 ? &out->found.fits[0] : NULL;
-    char *text;
+    const struct fit *best = out->found.count > 0 ? &out->found.fits[0] : NULL, *paced = NULL;
+    char *text, *bugs;
     if (best != NULL && fit_changes_total(best) && !fit_total_is_said(best, known)) {
         out->words = "fits no shipped contract with one total, and nothing says another one";
         return STATUS_OK;
@@ -344,10 +400,17 @@ static enum status say_mismatch(const struct fit_known *known, struct arena *are
     else if (first_apart(known, &out->found) != NULL)
         TRY(arena_format(arena, &text, "fits %s; or %s", first_apart(known, &out->found)->text,
                          best->text));
+    else if ((paced = at_other_pace(known, &out->found)) != NULL)
+        TRY(arena_format(arena, &text, "fits %s; or %s", named(known, &out->found)->text,
+                         paced->text));
     else
-        TRY(arena_format(arena, &text, "fits %s", best->text));
+        TRY(arena_format(arena, &text, "fits %s", named(known, &out->found)->text));
     out->words = text;
     out->bug = best != NULL && first_apart(known, &out->found) == NULL ? best->bug : NULL;
+    if (paced != NULL && paced->bug != NULL && out->bug != NULL) {
+        TRY(arena_format(arena, &bugs, "%s or %s", out->bug, paced->bug));
+        out->bug = bugs;
+    }
     if ((out->found.why & FIT_WHY_NOT_FINITE) != 0 && !real_finite_f64(first->value))
         out->bug = first->update == 1 ? "zero_warmup_division" : "lr_not_finite";
     return STATUS_OK;
@@ -391,24 +454,6 @@ static int too_few(const struct series *series, const struct fit_known *known,
     return guessed &&
            (series->count < 3 || ((out->found.why & FIT_WHY_CONSTANT) != 0 && !refuted) ||
             out->found.count == 0);
-}
-
-/* Cost (forensics/fit_cost.c) by which a contract of the log's own format may be dearer than
- * another one with the same numbers: the ranks of contracts that are used much. */
-#define OWN_FIRST 0.5
-
-/* Tells whether two fits say the same of the column under two contracts. */
-static int says_same(const struct fit *a, const struct fit *b) {
-    const int bug = a->bug != NULL;
-    if (bug != (b->bug != NULL) || (bug && strcmp(a->bug, b->bug) != 0)) return 0;
-    if (a->segment_count != b->segment_count || a->first_differs != b->first_differs ||
-        a->stride != b->stride || a->steps != b->steps || fit_skipped(a) != fit_skipped(b))
-        return 0;
-    for (size_t i = 0; i < a->segment_count; i++)
-        if (a->segments[i].point != b->segments[i].point ||
-            a->segments[i].event != b->segments[i].event)
-            return 0;
-    return fit_near(a->lr, b->lr) && fit_near(a->warmup, b->warmup);
 }
 
 /* Puts a fit of the log's own format first, where what comes first says the same under the contract

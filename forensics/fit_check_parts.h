@@ -166,4 +166,11 @@ void fit_check_doubt_borrowed(struct fit_check *out);
 void fit_check_doubt_release(const struct fit_known *known, struct fit_check *out);
 void fit_check_doubt_few(const struct series *series, struct fit_check *out);
 
+/* ---- what a pass does not show (forensics/fit_check_pace.c) ---- */
+
+/* Sets out->untested where a scheduler that moves twice per update prints every row with those of
+ * the lengths doubled that nobody gave. */
+TWINSTEP_MUST_USE enum status fit_check_untested(const struct series *series, struct arena *arena,
+                                                 struct fit_check *out);
+
 #endif

@@ -328,6 +328,39 @@ static void validate_fit_lists_both(void **state) {
     json_decref(json);
 }
 
+/* A warm-up of 40 in the configuration and a scheduler that moves twice per update: the column is
+ * that of a warm-up of 20. */
+static void verify_pace_that_is_not_tested(void **state) {
+    static char text[8192];
+    size_t length = (size_t)snprintf(text, sizeof text, "step,learning_rate\n");
+    (void)state;
+    for (int k = 0; k < 60; k++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "%d,%.17g\n", k + 1,
+                                   2e-5 * (k < 20 ? (double)(2 * k) / 40.0 : 1.0));
+    helper_write("twice.csv", text);
+    json_t *json = json_of(0, "lr check twice.csv --json --logged --expect hf");
+    assert_string_equal(text_of(json, "untested"),
+                        "how often the scheduler moves, since nobody gave the warm-up (--warmup): "
+                        "twice per update, with a warm-up of 40, it prints the same");
+    json_decref(json);
+    struct said said = helper_run(0, "lr check twice.csv --logged --expect hf");
+    assert_non_null(strstr(said.out, "\nnot tested: how often the scheduler moves, since"));
+    helper_free(&said);
+    json = json_of(0, "lr check twice.csv --json --logged --expect hf --warmup 20");
+    assert_true(json_is_null(json_object_get(json, "untested")));
+    json_decref(json);
+    json = json_of(1, "lr check twice.csv --json --logged --expect hf --warmup 40");
+    assert_string_equal(text_of(json, "words"),
+                        "fits hf constant_with_warmup, peak 2e-05, warm-up 20; or hf "
+                        "constant_with_warmup, peak 2e-05, warm-up 40, counter moves 2 per update");
+    assert_string_equal(text_of(json, "bug"),
+                        "other_warmup or xP_scheduler or per_microbatch_stepping");
+    const json_t *expected = json_object_get(json, "expected");
+    assert_string_equal(text_of(expected, "schedule"), "constant_with_warmup");
+    assert_true(json_real_value(json_object_get(expected, "warmup")) == 40.0);
+    json_decref(json);
+}
+
 static void validate_errors(void **state) {
     (void)state;
     helper_write("used.csv", used);
@@ -1402,6 +1435,7 @@ int main(void) {
         cmocka_unit_test(validate_schedule_that_stands_still),
         cmocka_unit_test(validate_lr_that_is_held_from_above),
         cmocka_unit_test(validate_norm_that_is_printed_again),
+        cmocka_unit_test(verify_pace_that_is_not_tested),
         cmocka_unit_test(validate_usage_error_for_ci),
         cmocka_unit_test(validate_epochs_against_the_log),
     };

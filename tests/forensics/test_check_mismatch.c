@@ -1020,6 +1020,120 @@ static void validate_own_first(void **state) {
     LEFT;
 }
 
+/* ---- the contract that was asked for is named ---- */
+
+static void hold_named(int which, int line) {
+    const struct fit *const fit = named(&s.known, &s.out.found);
+    if (fit - s.fits != which) fail_msg("line %d: %d", line, (int)(fit - s.fits));
+}
+static void open_named(void) {
+    open_own();
+    s.known.request.contract = contract_find("hf");
+    s.fits[1].simplicity = 0.25 + OWN_FIRST;
+}
+#define NAMED(which) (hold_named(which, __LINE__), open_named())
+
+static void validate_named(void **state) {
+    (void)state;
+    open_named();
+    NAMED(1);
+    s.fits[1].simplicity = 0.25 + 1.01 * OWN_FIRST;
+    NAMED(0);
+    s.fits[2].contract = contract_find("hf"); /* the first of them */
+    NAMED(1);
+    s.fits[1].bug = "lag1";
+    NAMED(0);
+    s.fits[1].bug = "lag1";
+    s.fits[2].contract = contract_find("hf");
+    NAMED(2);
+    s.fits[0].contract = contract_find("hf");
+    NAMED(0);
+    s.known.request.contract = contract_find("olmo-core");
+    NAMED(0);
+    s.known.possible = NULL; /* whoever wrote the log */
+    NAMED(1);
+}
+
+/* ---- other lengths, or those that were given at another pace ---- */
+
+static void hold_pace(int which, int line) {
+    const struct fit *const fit = at_other_pace(&s.known, &s.out.found);
+    const int got = fit == NULL ? -1 : (int)(fit - s.fits);
+    if (got != which) fail_msg("line %d: %d", line, got);
+}
+
+static void open_pace(void) {
+    open_answers();
+    s.known.request.contract = contract_find("hf");
+    s.known.request.warmup = 40.0;
+    s.known.request.steps = 1000;
+    s.out.found.count = 2;
+    for (size_t f = 0; f < 2; f++) {
+        s.fits[f].contract = s.known.request.contract;
+        s.fits[f].segment_count = 1;
+        s.fits[f].takes_warmup = 1;
+        s.fits[f].warmup = f == 0 ? 20.0 : 40.0;
+        s.fits[f].steps = 1000;
+        s.fits[f].simplicity = f == 0 ? 0.5 : 0.5 + FIT_CHECK_SIMPLER - 0.001;
+    }
+    s.fits[1].stride = 2.0;
+}
+#define PACE(which) (hold_pace(which, __LINE__), open_pace())
+
+static void validate_other_paces(void **state) {
+    static struct fit_skip skip = {.first = 3, .last = 3, .count = 1};
+    (void)state;
+    open_pace();
+    PACE(1);
+    s.fits[1].simplicity = 0.5 + FIT_CHECK_SIMPLER;
+    PACE(-1);
+    s.out.found.count = 1;
+    PACE(-1);
+    for (size_t f = 0; f < 2; f++) { /* both are plain but for the pace of the second */
+        s.fits[f].contract = contract_find("lightning-step");
+        PACE(-1);
+        s.fits[f].segment_count = 2;
+        PACE(-1);
+        s.fits[f].first_differs = 1;
+        PACE(-1);
+        s.fits[f].skips = &skip;
+        s.fits[f].skip_count = 1;
+        s.fits[f].plan.skipped_count = 1;
+        PACE(-1);
+        s.fits[f].stride = 3.0 - s.fits[f].stride;
+        PACE(-1);
+    }
+    s.fits[1].unsound = 1;
+    PACE(-1);
+    s.fits[1].warmup = 41.0;
+    PACE(-1);
+    s.fits[1].steps = 1001;
+    PACE(-1);
+    s.known.request.warmup = 20.0; /* the first has all that was given */
+    PACE(-1);
+    s.known.request.warmup = (double)NAN; /* nobody gave one */
+    PACE(-1);
+    s.fits[0].takes_warmup = 0;
+    PACE(-1);
+    s.fits[0].warmup = 40.0;
+    PACE(-1);
+    s.fits[0].warmup = 40.0; /* the total is another one */
+    s.fits[0].steps = 500;
+    PACE(1);
+    s.fits[0].warmup = 40.0;
+    s.fits[0].steps = 500;
+    s.known.request.steps = 0;
+    PACE(-1);
+    s.fits[0].warmup = 40.0; /* the schedule has none */
+    s.fits[0].steps = 0;
+    PACE(-1);
+    s.fits[0].contract = contract_find("torchtitan"); /* which a fit of hf says, too */
+    s.out.found.count = 3;
+    s.fits[2] = s.fits[0];
+    s.fits[2].contract = contract_find("hf");
+    PACE(1);
+}
+
 /* ---- the words, whole, and in which order they are tried ---- */
 
 static void asked_words(const char *words, const char *bug, int32_t verdict, const char *needs,
@@ -1074,6 +1188,23 @@ static void validate_words(void **state) {
     s.fits[1].segment_count = 1;
     s.fits[1].first_differs = 1;
     WORDS("fits SECOND; or FIRST", NULL, FIT_FAIL, NULL);
+    open_pace();
+    WORDS("fits FIRST; or SECOND", NULL, FIT_FAIL, NULL);
+    open_pace();
+    s.fits[0].bug = "other_warmup";
+    WORDS("fits FIRST; or SECOND", "other_warmup", FIT_FAIL, NULL);
+    open_pace();
+    s.fits[1].bug = "xP_scheduler";
+    WORDS("fits FIRST; or SECOND", NULL, FIT_FAIL, NULL);
+    open_pace();
+    s.fits[0].bug = "other_warmup";
+    s.fits[1].bug = "xP_scheduler";
+    WORDS("fits FIRST; or SECOND", "other_warmup or xP_scheduler", FIT_FAIL, NULL);
+    open_pace();
+    s.fits[0].contract = contract_find("torchtitan");
+    s.fits[1].stride = 1.0;
+    s.fits[1].warmup = 20.0;
+    WORDS("fits SECOND", NULL, FIT_FAIL, NULL);
     /* An LR that is no number, at update 1 and behind it. */
     for (uint64_t update = 1; update < 3; update++)
         for (int finite = 0; finite < 2; finite++) {
@@ -1273,6 +1404,8 @@ int main(void) {
         cmocka_unit_test(validate_paces),
         cmocka_unit_test(validate_nudges),
         cmocka_unit_test(validate_first_updates),
+        cmocka_unit_test(validate_named),
+        cmocka_unit_test(validate_other_paces),
         cmocka_unit_test(validate_too_little),
         cmocka_unit_test(validate_guessed_numbers),
         cmocka_unit_test(validate_fronts),

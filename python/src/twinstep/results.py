@@ -223,6 +223,7 @@ class LogCheck:
     bug: str | None = None
     rival: str | None = None
     needs: str | None = None
+    untested: str | None = None
     log: str = ""
     status: int = 0
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False)
