@@ -81,7 +81,6 @@
     ROW(GRADIENT_TAKEN, "gradient taken")                                                          \
     ROW(CLIP, "clip")                                                                              \
     ROW(GRADIENT_NORM, "gradient norm")                                                            \
-    ROW(CLIP_COEFFICIENT, "clip coefficient")                                                      \
     ROW(OPTIMIZER, "optimizer")                                                                    \
     ROW(STEPS_COUNTED, "steps counted")                                                            \
     ROW(LR_APPLIED, "LR applied")                                                                  \

@@ -175,7 +175,7 @@ void watch_phase_end(struct run *run, enum phase phase) {
         break;
     case PHASE_CLIP:
         show_reals(run, watch_named(LABEL_CLIP), LABEL_GRADIENT_NORM, &head->norm, 1);
-        show_reals(run, watch_named(LABEL_CLIP), LABEL_CLIP_COEFFICIENT, &head->coefficient, 1);
+        show_reals(run, watch_named(LABEL_CLIP), LABEL_COEFFICIENT, &head->coefficient, 1);
         show_gradients(run, LABEL_CLIPPED_GRADIENT);
         break;
     case PHASE_OPTIMIZE:

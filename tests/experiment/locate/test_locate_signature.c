@@ -62,7 +62,7 @@ static const struct pair {
      "before the update", "model.embed_tokens.weight", "parameter"},
 
     {"clip", SFT, "clip: {max_norm: 0.2}", "clip: {max_norm: 0.1}", SIGNATURE_CONSTANT_RATIO, 0.5,
-     1, "clip", "clip", "clip coefficient"},
+     1, "clip", "clip", "coefficient"},
     {"loss scale left in", SFT, "", "scaler: {kind: static, init_scale: 3}",
      SIGNATURE_CONSTANT_RATIO, 3, 1, "forward", "loss", "coefficient"},
     {"reward scale", DPO, "", "dpo: {beta: 0.2}", SIGNATURE_CONSTANT_RATIO, 2, 1, "forward", "loss",
