@@ -199,6 +199,21 @@ static void validate_edges_of_epochs(void **state) {
     assert_false(all_agree(&logs[1], &epochs[1], 2.0, 0.0625, 0.0));
     assert_int_equal(compare_number_rows(&logs[0], &logs[1], &arena), STATUS_OK);
     assert_int_equal(logs[1].step_guessed, 1);
+    /* A neighbour of the stride that the digits admit, too, leaves it open: 3 or 4, 2 or 3. */
+    static const struct {
+        double updates;
+        float quantum;
+        int decided;
+    } strides[] = {{3.375, 1.25f, 0}, {3.375, 1.125f, 1}, {2.625, 1.25f, 0}, {2.625, 1.125f, 1}};
+    for (size_t i = 0; i < COUNT_OF(strides); i++) {
+        open_logs();
+        logs[1].rows = 1;
+        values[1][0] = strides[i].updates / 32.0;
+        quanta[1][0] = strides[i].quantum / 32.0f;
+        assert_int_equal(compare_number_rows(&logs[0], &logs[1], &arena), STATUS_OK);
+        assert_int_equal(logs[1].step_guessed, !strides[i].decided);
+        assert_int_equal(steps[1][0], strides[i].decided ? 3 : 1);
+    }
     /* one row: half of the digits, half of those of the other log, a billionth of the epoch */
     assert_true(1e-9 * 1e9 == 1.0);
     static const struct {

@@ -120,6 +120,20 @@ static void validate_loops(void **state) {
         if (how == 6) hand_report.loop.side = 0;
         LOOPS(how == 0 || how == 2);
     }
+    /* 5 of 1000 is as much as the two may drift apart, and no less. */
+    for (int beyond = 0; beyond < 2; beyond++)
+        for (int below = 0; below < 2; below++) {
+            hand_report.loop =
+                (struct compare_loop){.kind = COMPARE_LOOP_SCALED, .side = 1, .update = 5};
+            hand_add(LOG_LOSS_SCALE, 1.0);
+            hand_points[2][1][4].value = 1000.0;
+            hand_column(LOG_GRAD_NORM)->first[0].value = 1.0;
+            hand_column(LOG_GRAD_NORM)->first[1].value =
+                below ? 995.0 + 0x1p-30 * !beyond : 1005.0 - 0x1p-30 * !beyond;
+            assert_true(COMPARE_RATIO_DRIFT * 1000.0 == 5.0);
+            assert_int_equal(norms_scaled(&hand_report, 5), !beyond);
+            open_loop();
+        }
     hand_report.loop = (struct compare_loop){.kind = COMPARE_LOOP_SCALED, .side = 1, .update = 5};
     hand_column(LOG_GRAD_NORM)->pairs = 0; /* where they were not both recorded */
     assert_true(norms_scaled(&hand_report, 5));

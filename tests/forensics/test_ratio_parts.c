@@ -355,6 +355,9 @@ static void validate_candidates(void **state) {
         assert_int_equal(found.kind == COMPARE_FACTOR_INVERSE && found.n == n,
                          candidates_near(1.0 / (double)n) == 1);
     }
+    /* More processes than any run has: 1025 is near enough to this, and 1024 no longer. */
+    const double beyond = 1024.5 * (1.0 + FIRST_DRIFT);
+    assert_int_equal(candidate_in((struct interval){beyond, beyond}).kind, COMPARE_FACTOR_NONE);
     assert_int_equal(candidate_in((struct interval){2.0, 3.0}).kind, COMPARE_FACTOR_NONE);
     assert_int_equal(candidate_in((struct interval){1.1, 1.2}).kind, COMPARE_FACTOR_NONE);
     assert_int_equal(candidate_in((struct interval){1.4142, 1.4143}).kind, COMPARE_FACTOR_ROOT);

@@ -242,6 +242,33 @@ static void corroborate_ratios(void **state) {
 }
 
 /* Rows of updates 1 to 9, some of which have no value, and some of which come twice. */
+/* Epochs that stand twice beside `repeated` rows: those that no such row explains are of rows of
+ * evaluations where the log has such, and otherwise they are repeated rows, too. */
+static void validate_joined_epochs(void **state) {
+    (void)state;
+    for (int evaluates = 0; evaluates < 2; evaluates++)
+        for (size_t joined = 0; joined < 5; joined++)
+            for (size_t repeated = 0; repeated < 5; repeated++) {
+                arena_close(&arena);
+                memset(&report, 0, sizeof report);
+                for (size_t s = 0; s < 2; s++) {
+                    struct log *const made = helper_log(&arena, 3);
+                    if (evaluates) helper_put(&arena, made, LOG_EVAL_LOSS, 0, 2.0, PRINT_EXACT);
+                    input[s] = (struct compare_input){.log = made};
+                    report.joined[s] = s == 0 ? joined : 4 - joined;
+                    report.repeated[s] = s == 0 ? repeated : 4 - repeated;
+                }
+                judge_repeated(input, &report);
+                const size_t beyond = joined > repeated ? joined - repeated : 0;
+                assert_int_equal(report.joined[0], evaluates ? beyond : 0);
+                assert_int_equal(report.repeated[0], evaluates ? repeated : repeated + beyond);
+                const size_t second = 4 - joined > 4 - repeated ? repeated - joined : 0;
+                assert_int_equal(report.joined[1], evaluates ? second : 0);
+                assert_int_equal(report.repeated[1],
+                                 evaluates ? 4 - repeated : 4 - repeated + second);
+            }
+}
+
 static void corroborate_filled(void **state) {
     (void)state;
     static const enum log_name names[] = {LOG_LOSS, LOG_GRAD_NORM, LOG_TOKENS, LOG_EVAL_LOSS};
@@ -816,10 +843,15 @@ static int close_arena(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_columns),     cmocka_unit_test(corroborate_ratios),
-        cmocka_unit_test(corroborate_filled),      cmocka_unit_test(corroborate_lrs),
-        cmocka_unit_test(validate_one_applied_lr), cmocka_unit_test(corroborate_starts),
-        cmocka_unit_test(corroborate_runs),        cmocka_unit_test(validate_what_is_logged_alone),
+        cmocka_unit_test(corroborate_columns),
+        cmocka_unit_test(corroborate_ratios),
+        cmocka_unit_test(validate_joined_epochs),
+        cmocka_unit_test(corroborate_filled),
+        cmocka_unit_test(corroborate_lrs),
+        cmocka_unit_test(validate_one_applied_lr),
+        cmocka_unit_test(corroborate_starts),
+        cmocka_unit_test(corroborate_runs),
+        cmocka_unit_test(validate_what_is_logged_alone),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }
