@@ -429,6 +429,13 @@ static void validate_losses(void **state) {
     column.windowed = 1;
     points[ROWS - 1].value = 7.0;
     assert_int_equal(strncmp(say(data_at_resume), "resume_sees_other_data", 22), 0);
+    open_rows(); /* two resumes, of which the second follows the first at once */
+    resume(12, 9);
+    resume(13, 8);
+    points[13].value = 7.0;
+    assert_string_equal(say(data_at_resume),
+                        "resume_sees_other_data possible 8, 2: Update 8 was run twice, before and "
+                        "after a resume, with another loss.");
     open_rows();
     doctor.series[LOG_LOSS].count = MANY;
     for (size_t i = 0; i < MANY; i++)

@@ -12,6 +12,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/macro.h"
@@ -301,6 +302,11 @@ static void validate_starts(void **state) {
                      told > 0 ? two ? "likely" : "certain"
                      : two    ? "possible"
                               : "likely");
+            assert_int_equal(start_at_ln2(&doctor), STATUS_OK);
+            const char *const whole = said(), *const shown = strstr(whole, " ln 2 = ");
+            assert_non_null(shown); /* the evidence has the product, to four digits or more */
+            assert_true(shown[-1] == (char)('0' + n));
+            assert_true(fabs(strtod(shown + 8, NULL) - (double)n * 0.6931471805599453) < 5e-4);
             START(expected);
         }
     points[LOG_LOSS][0].value = 4 * LN2; /* with a margin of its own it is no multiple */

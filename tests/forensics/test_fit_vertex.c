@@ -235,11 +235,30 @@ static void validate_lines(void **state) {
     assert_true(found > CASES / 8 && refused > CASES / 8);
 }
 
+/* Rows that lie at one update have no slope: a log that ran its update again at the end. */
+static void validate_a_way_of_nothing(void **state) {
+    (void)state;
+    for (uint64_t way = 0; way < 3; way++) {
+        const size_t first = TOP + 1, last = first + ROWS;
+        struct fit_line out;
+        plant(6, 1, 0.0, 0.0, 0.0);
+        for (size_t i = first; i <= last; i++) {
+            points[i].update = i == last ? points[first].update + way : points[first].update;
+            points[i].value = i == last ? 512.0 - (double)way : 512.0;
+            points[i].quantum = 4.0;
+        }
+        struct fit_window window = window_of(last);
+        assert_int_equal(fit_find_line(&window, &out), way > 0);
+        points[first].update = 1000; /* and a way backwards is none */
+        assert_false(fit_find_line(&window, &out));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_planted),     cmocka_unit_test(validate_slack),
         cmocka_unit_test(validate_exact_slack), cmocka_unit_test(validate_refused),
-        cmocka_unit_test(validate_lines),
+        cmocka_unit_test(validate_lines),       cmocka_unit_test(validate_a_way_of_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
