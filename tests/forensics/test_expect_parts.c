@@ -48,7 +48,8 @@ static struct series series;
 static struct fit_known known;
 static struct fit_check out;
 static struct contract contract;
-static struct fit best, skipping;
+static struct fit fits[3], skipping; /* the first is the best */
+#define best fits[0]
 static struct fit_samples samples[3];
 static struct fit_skip skip = {.first = 2, .last = 2, .count = 1};
 static const struct fit_part part = {.point = 1};
@@ -161,11 +162,14 @@ static void draw_rows(void) {
 static void draw_fits(void) {
     for (size_t i = 0; i < COUNT_OF(samples); i++)
         samples[i] = (struct fit_samples){.total = 4000.0 + (double)i};
-    memset(&best, 0, sizeof best);
-    best.schedule = sched_find(seldom(3)   ? "olmo-core.linear"
-                               : seldom(2) ? "cosine"
-                                           : "polynomial");
-    if (best.schedule == NULL) best.schedule = sched_find("cosine_with_restarts");
+    static const char *const classes[] = {"olmo-core.linear", "cosine", "polynomial",
+                                          "megatron.cosine", "constant_with_warmup"};
+    memset(fits, 0, sizeof fits);
+    for (size_t i = 0; i < COUNT_OF(fits); i++) {
+        fits[i].schedule = sched_find(classes[draws_pick(&draws, COUNT_OF(classes))]);
+        assert_non_null(fits[i].schedule);
+        fits[i].takes_warmup = seldom(3) ? 0 : 1;
+    }
     best.lr = 5e-4;
     best.steps = (uint64_t)ONE_OF(0, 1, 80);
     best.warmup = ONE_OF(0, 3.4, 3.6, 79, 80, 81, 49, 50, 1e6);
@@ -180,8 +184,8 @@ static void draw_fits(void) {
     skipping.plan.skipped = at;
     skipping.plan.skipped_count = 1;
     memset(&out, 0, sizeof out);
-    out.found = (struct fit_set){.series = &series, .fits = &best, .last = 44};
-    out.found.count = seldom(4) ? 0 : 1 + draws_pick(&draws, 2);
+    out.found = (struct fit_set){.series = &series, .fits = fits, .last = 44};
+    out.found.count = seldom(4) ? 0 : 1 + draws_pick(&draws, 3);
     refutes = seldom(2);
     asked_count = 0;
     counted = 0;
@@ -294,6 +298,14 @@ static void corroborate_settling(void **state) {
 static void want_complete(struct contract_request *r, double scale) {
     const struct fit *const fit =
         out.found.count == 0 || (best.in_samples && known.samples == NULL) ? NULL : &best;
+    if (r->schedule == NULL && r->warmup > 0.0) { /* the first of the family that takes one */
+        for (size_t i = fit == NULL ? 0 : out.found.count; i-- > 0;) {
+            const char *const bare = sched_bare_name(fits[i].schedule);
+            if (fits[i].takes_warmup && sched_find_in(contract.family, bare) == fits[i].schedule)
+                r->schedule = bare;
+        }
+        if (r->schedule == NULL) r->schedule = contract.default_schedule;
+    }
     if (r->schedule == NULL) {
         const char *const bare = fit == NULL ? "none" : sched_bare_name(best.schedule);
         r->schedule =
