@@ -18,7 +18,6 @@ static int changes(const struct series *series) {
 static struct fit twice_as_fast(const struct fit *fit, uint32_t fitted, uint64_t last) {
     struct fit twice = *fit;
     twice.plan.increment *= 2.0;
-    twice.stride *= 2.0;
     if ((fitted & FIT_OF_WARMUP) != 0) {
         twice.warmup = twice.plan.warmup_updates *= 2.0;
         twice.plan.call.warmup *= 2.0;
