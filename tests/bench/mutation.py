@@ -295,9 +295,14 @@ class Work:
         """Whether a test program holds the object of a source, or starts a program that does."""
         return name in self.test_programs and (name.startswith("test_cli_") or self.holds(path, name))
 
-    @functools.lru_cache(maxsize=None)
     def holds(self, path, name):
-        """Whether a test program holds the object of a source itself."""
+        """Whether a test program holds a source's code itself: as its object, or since a test of it
+        includes the source, be it under other names."""
+        return self.holds_object(path, name) or name in self.including(path)
+
+    @functools.lru_cache(maxsize=None)
+    def holds_object(self, path, name):
+        """Whether a test program defines what the object of a source does."""
         one = self.command.get(self.folder / path)
         if one is None or name not in self.test_programs:
             return False
@@ -350,7 +355,7 @@ class Work:
             kept = words[words.index("-o") + 1]
             if kept in command:
                 command[command.index(kept)] = self.object_of(path)
-            else:
+            elif program not in self.test_programs or self.holds_object(path, program):
                 command.insert(command.index("-o"), self.object_of(path))
             if program in self.including(path):
                 self.put_changed_test(program, command)

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks which tokens tests/bench/mutation.py changes, on a text that is made up: none in comments,
 strings, characters and lines of the preprocessor, and each rule's own ones everywhere else; which
-tests execute a line, by a map that is made up; and that a child's lines are counted although it
-ends by _exit(). It takes a second."""
+tests execute a line, by a map that is made up; that a child's lines are counted although it ends by
+_exit(); and that a test is asked which includes a source under other names, so that its program
+defines nothing that the source's object does. It takes a second."""
 import json
 import pathlib
 import shutil
@@ -86,9 +87,26 @@ def check_coverage(folder):
     assert lines[8] == 1, lines
 
 
+def check_holding(folder):
+    path = pathlib.Path("forensics/made.c")
+    (folder / "renamed.c").write_text('#define f tested_f\n#include "forensics/made.c"\n',
+                                      encoding="utf-8")
+    (folder / "other.c").write_text("/* forensics/made.c */\n", encoding="utf-8")
+    work = object.__new__(mutation.Work)
+    work.folder, work.command = folder, {}
+    work.test_programs = ["test_renamed", "test_other"]
+    work.test_sources = {"test_renamed": pathlib.Path("renamed.c"),
+                         "test_other": pathlib.Path("other.c")}
+    work.folders = {"forensics": work.test_programs}
+    assert work.holds(path, "test_renamed") and not work.holds_object(path, "test_renamed")
+    assert not work.holds(path, "test_other")
+    assert work.near(path) == [[], ["test_renamed"]], work.near(path)
+
+
 def main():
     with tempfile.TemporaryDirectory() as folder:
         check_coverage(pathlib.Path(folder))
+        check_holding(pathlib.Path(folder))
     found = mutation.mutants_of(pathlib.Path("made-up.c"), TEXT)
     got = [(line, old, new) for _, line, _, _, old, new in found]
     assert got == WANTED, f"expected {WANTED}, got {got}"
