@@ -398,6 +398,26 @@ static void corroborate_quantiles(void **state) {
                 assert_true(out.low == 10.0 * low && out.high == 10.0 * high);
                 assert_true(near(out.confidence, within(low, high, q, n), 1e-9));
             }
+    /* A confidence that leaves exactly the tail that GSL gives: what meets it is within it. Between
+     * 1/4 and 1/2 one less twice the tail is exact, whatever the tail is. */
+    unsigned met = 0;
+    for (size_t s = 0; s < COUNT_OF(shares); s++)
+        for (unsigned n = 2; n <= COUNT_OF(sorted); n++)
+            for (unsigned k = 1; k < n; k++)
+                for (int side = 0; side < 2; side++) {
+                    const double q = shares[s];
+                    const double tail =
+                        side ? gsl_cdf_binomial_Q(k, q, n) : gsl_cdf_binomial_P(k, q, n);
+                    struct statistics_interval at;
+                    if (tail < 0.25 || tail >= 0.5) continue;
+                    if (statistics_quantile_interval(sorted, n, q, 1.0 - 2.0 * tail, &at) !=
+                        STATUS_OK)
+                        continue;
+                    /* at most k values, or more than k, lie below the quantile with that tail */
+                    assert_true(side ? at.high == 10.0 * (k + 1) : at.low == 10.0 * (k + 1));
+                    met++;
+                }
+    assert_true(met > 100);
     static const double many[1] = {0.0};
     struct statistics_interval out;
     REFUSES(statistics_quantile_interval(many, 1000001, 0.5, 0.5, &out), STATUS_UNTESTABLE,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  * labels: unit memory threads
  * Gradient clipping: torch's formula at its edges, the chain over tensors (law 7), and the rounding
- * to storage; and the same bits with other threads, instruction sets and number pairs of the op
- * table. */
+ * to storage; the same bits with other threads, instruction sets and number pairs of the op table;
+ * and which ops are called, with which address and numbers. */
 #include "optim/clip.h"
 
 #include <stdarg.h>
@@ -319,11 +319,125 @@ static void verify_free_orders_are_not_asked(void **state) {
         }
 }
 
+/* ---- which ops are called, and with what ---- */
+
+enum { MANY = 2100, CALLS = 2 * MANY };
+
+struct heard {
+    struct op_call call;
+    size_t count;
+    const void *values;
+    double factor; /* NaN: squares were asked for */
+};
+
+static struct heard heard[CALLS];
+static size_t heard_count;
+
+static void hear_square(const struct op_call *call, const struct square_args *args) {
+    assert_true(heard_count < CALLS);
+    heard[heard_count++] = (struct heard){*call, args->count, args->values, (double)NAN};
+    *args->result = 0.25;
+}
+
+static void hear_scale(const struct op_call *call, const struct scale_args *args) {
+    assert_true(heard_count < CALLS);
+    heard[heard_count++] = (struct heard){*call, args->count, args->values, args->factor};
+}
+
+static struct clip_result hear(const struct clip_tensor *all, size_t count, double max_norm) {
+    struct op_table ops;
+    memset(&ops, 0, sizeof ops);
+    ops.square = hear_square;
+    ops.scale = hear_scale;
+    const struct op_call call = {.compute = DTYPE_F32, .layer = 7777, .side = 77};
+    const struct clip_call clip = {.ops = &ops,
+                                   .call = &call,
+                                   .tensors = all,
+                                   .tensor_count = count,
+                                   .rule = helper_clip_rule(max_norm),
+                                   .isa = ISA_BASE};
+    struct clip_result result;
+    heard_count = 0;
+    clip_gradients(&clip, &result);
+    return result;
+}
+
+/* Every tensor has an address of its own, of which an order is drawn in mode shuffled: layers 1 to
+ * 511 of side 0, then those of sides 1 to 3, and then again from the first on. */
+static void validate_addresses(void **state) {
+    (void)state;
+    static double apart[2 * MANY];
+    static struct clip_tensor all[MANY];
+    for (size_t i = 0; i < MANY; i++)
+        all[i] = (struct clip_tensor){&apart[2 * i], 1, DTYPE_F64, NULL};
+    const struct clip_result result = hear(all, MANY, 1.0);
+    assert_true(result.norm == sqrt(0.25 * MANY));
+    assert_int_equal(heard_count, 2 * MANY);
+    uint32_t layer = 1, side = 0;
+    for (size_t i = 0; i < MANY; i++) {
+        for (size_t k = i; k < heard_count; k += MANY) {
+            assert_int_equal(heard[k].call.site, SITE_GRADIENT_NORM);
+            assert_int_equal(heard[k].call.layer, layer);
+            assert_int_equal(heard[k].call.side, side);
+            assert_ptr_equal(heard[k].values, &apart[2 * i]);
+            assert_int_equal(heard[k].count, 1);
+            assert_int_equal(isnan(heard[k].factor) != 0, k < MANY);
+        }
+        if (++layer == 512) {
+            layer = 1;
+            side = (side + 1) % 4;
+        }
+    }
+}
+
+/* Gradients that follow each other in memory are scaled by one call, and no number behind the last
+ * gradient is, though one of the same storage lies there. */
+static void validate_joined_calls(void **state) {
+    (void)state;
+    static double numbers[64];
+    float *const narrow = (float *)&numbers[40];
+    static const size_t begins[][6] = {{0},       {0, 4},         {0, 4, 9},
+                                       {0, 5, 9}, {0, 4, 10, 12}, {0, 4, 9, 11, 16, 17}};
+    for (size_t c = 0; c < COUNT_OF(begins); c++)
+        for (size_t count = 1; count <= c + 1 && count <= 6; count++) {
+            struct clip_tensor all[7];
+            size_t at = 0, tensors_of[6] = {0}, firsts[6] = {0}, calls = 0;
+            for (size_t i = 0; i < 6; i++) {
+                /* each has the numbers up to where the next begins in the first of the lists */
+                static const size_t lengths[] = {4, 5, 2, 5, 1, 3};
+                all[i] = (struct clip_tensor){&numbers[begins[c][i]], lengths[i], DTYPE_F64, NULL};
+            }
+            all[count] = all[count - 1];
+            all[count].gradient = (double *)all[count].gradient + all[count - 1].count;
+            for (size_t i = 0; i < count; i++) {
+                if (i == 0 || begins[c][i] != at) firsts[calls++] = begins[c][i];
+                tensors_of[calls - 1] += all[i].count;
+                at = begins[c][i] + all[i].count;
+            }
+            const struct clip_result result = hear(all, count, 0.125);
+            assert_int_equal(heard_count, count + calls);
+            for (size_t i = 0; i < calls; i++) {
+                assert_ptr_equal(heard[count + i].values, &numbers[firsts[i]]);
+                assert_int_equal(heard[count + i].count, tensors_of[i]);
+                assert_true(heard[count + i].factor == result.coefficient);
+            }
+        }
+    /* where the storage is another one, the same address is no neighbour */
+    const struct clip_tensor mixed[2] = {{numbers, 40, DTYPE_F64, NULL},
+                                         {narrow, 4, DTYPE_F32, NULL}};
+    (void)hear(mixed, 2, 0.125);
+    assert_int_equal(heard_count, 4);
+    assert_int_equal(heard[2].count, 40);
+    assert_int_equal(heard[3].count, 4);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_free_orders),
         cmocka_unit_test(verify_free_orders_are_not_asked),
         cmocka_unit_test(validate_edges),
+        cmocka_unit_test(validate_addresses),
+        cmocka_unit_test(validate_joined_calls),
         cmocka_unit_test(validate_zero_and_nonfinite),
         cmocka_unit_test(corroborate_law_7),
         cmocka_unit_test(verify_tables_and_threads),

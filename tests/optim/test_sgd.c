@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/macro.h"
+#include "optim/spread.h"
 #include "tests/base/helper_isa.h"
 #include "tests/optim/helper_optim.h"
 
@@ -207,12 +208,77 @@ static void validate_layout(void **state) {
     assert_string_equal(sgd->slot_names[0], "momentum_buffer");
 }
 
+/* What a call must bring, each from both sides: groups, slots of tensors that have elements,
+ * tables, threads and an instruction set. */
+static void validate_checked_calls(void **state) {
+    (void)state;
+    unsigned char room[HELPER_VALUES];
+    static const char *const keys[] = {"momentum", "0.9"};
+    const struct optim_class *const class_ = helper_values("sgd", keys, COUNT_OF(keys), room);
+    const struct optim_group groups[2] = {{lr, 0.0}, {lr, 0.1}};
+    for (size_t count = 0; count < 3; count++)
+        for (int lacks = 0; lacks < 4; lacks++)
+            for (uint32_t group = 0; group < 3; group++) {
+                uint64_t t = 0;
+                helper_open(&one, count == 0 ? 1 : count, helper_cases[0].dtypes, 5);
+                struct optim_tensor tensor = one.tensor;
+                tensor.count = tensor.shape[0] = count;
+                tensor.group = group;
+                if (lacks == 1) tensor.param = NULL;
+                if (lacks == 2) tensor.gradient = NULL;
+                if (lacks == 3) tensor.slots[0] = NULL;
+                const struct optim_call call = helper_call(&tensor, 1, groups, 2, &t, room);
+                const int sound = group < 2 && (count == 0 || lacks == 0);
+                assert_int_equal(optim_check_call(&call, class_),
+                                 sound ? STATUS_OK : STATUS_INTERNAL);
+                if (sound) continue;
+                assert_non_null(strstr(status_text(), group > 1    ? "is in group 2"
+                                                      : lacks == 3 ? "has no slot 0"
+                                                                   : "has no parameter or no"));
+            }
+    helper_open(&one, 1, helper_cases[0].dtypes, 5);
+    for (int isa = ISA_AUTO - 1; isa <= ISA_COUNT; isa++)
+        for (int threads = -1; threads < 3; threads++) {
+            uint64_t t = 0;
+            struct optim_call call = helper_call(&one.tensor, 1, groups, 2, &t, room);
+            call.isa = isa;
+            call.threads = threads;
+            const int sound = threads >= 1 && (isa == ISA_BASE || isa == ISA_V3 || isa == ISA_V4);
+            assert_int_equal(optim_check_call(&call, class_), sound ? STATUS_OK : STATUS_INTERNAL);
+        }
+    uint64_t t = 0;
+    struct optim_call call = helper_call(&one.tensor, 1, groups, 2, &t, room);
+    struct optim_class other = *class_;
+    for (uint32_t loop = 0; loop <= STEP_RULES_END; loop++)
+        for (int elementwise = 0; elementwise < 2; elementwise++) {
+            const int sound = !elementwise || (loop != STEP_NONE && loop < STEP_RULES_END);
+            other.loop = loop;
+            other.flags = elementwise ? OPTIM_ELEMENTWISE : 0;
+            assert_int_equal(optim_check_call(&call, &other), sound ? STATUS_OK : STATUS_INTERNAL);
+        }
+    for (int wide = 0; wide < 2; wide++) {
+        call.size = sizeof call - 1 + (size_t)wide;
+        assert_int_equal(optim_check_call(&call, class_), wide ? STATUS_OK : STATUS_INTERNAL);
+    }
+    call.size = sizeof call + 1; /* of a later version */
+    assert_int_equal(optim_check_call(&call, class_), STATUS_OK);
+    call.values = NULL;
+    assert_int_equal(optim_check_call(&call, class_), STATUS_INTERNAL);
+    other = *class_;
+    other.values_size = 0;
+    other.slot_count = 0;
+    assert_int_equal(optim_check_call(&call, &other), STATUS_OK);
+    call.t = NULL;
+    assert_int_equal(optim_check_call(&call, &other), STATUS_INTERNAL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(corroborate_options),
         cmocka_unit_test(validate_by_hand),
         cmocka_unit_test(verify_threads_and_instruction_sets),
         cmocka_unit_test(validate_direction),
+        cmocka_unit_test(validate_checked_calls),
         cmocka_unit_test(validate_values),
         cmocka_unit_test(validate_layout),
     };

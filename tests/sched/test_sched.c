@@ -338,6 +338,10 @@ static const struct corner_case {
     {"cosine", 0, 8, 0x1p23 + 8, 0},
     {"cosine", 0, 8, 0x1p23 + 4, 0.5},
     {"cosine", 0, 8, 0x1p500, 1},
+    /* a share of 1 - 2^-40, whose cosine is -1 in f64, so that the LR is 0 and not below */
+    {"cosine_with_restarts", 0, 0x1p40, 0x1p40 - 1, 0},
+    {"cosine_with_restarts", 0, 0x1p40, 0x1p39, 0.5},
+    {"cosine_with_restarts", 0, 0x1p40, 0x1p40, 0},
     /* get_wsd_schedule: no branch is left where warm-up and total end together */
     {"warmup_stable_decay", 3, 3, 3, 0},
     {"warmup_stable_decay", 3, 3, 1.5, 0.5},
