@@ -2,16 +2,20 @@
  * labels: unit short whole
  * The reader of traces, of whose calls of HDF5 one fails at a time: it refuses the file, or what it
  * says is what a reader says whose calls all succeed. The linker puts the failure in front of the
- * library; calls are counted in memory that the reading child shares. */
+ * library; calls are counted in memory that the reading child shares. The same of numbers and rows
+ * that a writer reads again, and of file systems that have no locks. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <hdf5.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -206,10 +210,137 @@ static void verify_foreign(void **state) {
     sample_close(&file.sample);
 }
 
+/* ---- what a writer reads again ---- */
+
+/* How many calls of each kind one value of an array takes, of which each fails once: the value is
+ * NaN, and so is each that is asked for after it, be it readable or not. */
+static void verify_followed_arrays(void **state) {
+    (void)state;
+    static const int kinds[] = {CALL_READ, CALL_SPACE, CALL_SELECT};
+    const double values[3] = {1.5, 2.5, 3.5};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        struct sample sample;
+        struct trace *trace;
+        struct trace_array array = {.values = NULL};
+        struct trace_image image = {.array_count = 1, .arrays = &array};
+        sample_open(&sample, 2);
+        const char *const path = sample.plan.arrays[0].path; /* (2, 3) */
+        assert_int_equal(trace_create(sample.path, &sample.plan, &sample.arena, &trace), STATUS_OK);
+        assert_int_equal(trace_put_values(trace, path, 3, 3, values), STATUS_OK);
+        assert_int_equal(trace_follow_array(trace, path, &sample.arena, &array), STATUS_OK);
+        assert_true(trace_value(&array, 4) == 2.5);
+        *shared = (struct shared){.kind = kinds[k], .number = 1};
+        assert_true(isnan(trace_value(&array, 0)));
+        assert_int_equal(shared->calls, 1);
+        shared->kind = CALL_NONE;
+        assert_true(isnan(trace_value(&array, 4)));
+        assert_int_equal(trace_rows_status(&image), STATUS_IO);
+        assert_non_null(strstr(status_text(), "read"));
+        assert_non_null(strstr(status_text(), path));
+        trace_abandon(trace);
+        sample_close(&sample);
+    }
+}
+
+/* Numbers of an array that cannot be written are told, and nothing is written after them. */
+static void verify_failing_values(void **state) {
+    (void)state;
+    static const int kinds[] = {CALL_SPACE, CALL_SELECT};
+    const double values[3] = {1.5, 2.5, 3.5};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        struct sample sample;
+        struct trace *trace;
+        sample_open(&sample, 2);
+        const char *const path = sample.plan.arrays[0].path;
+        assert_int_equal(trace_create(sample.path, &sample.plan, &sample.arena, &trace), STATUS_OK);
+        *shared = (struct shared){.kind = kinds[k], .number = 1};
+        assert_int_equal(trace_put_values(trace, path, 3, 3, values), STATUS_IO);
+        assert_non_null(strstr(status_text(), "write"));
+        shared->kind = CALL_NONE;
+        assert_int_equal(trace_put_values(trace, path, 3, 3, values), STATUS_IO);
+        assert_non_null(strstr(status_text(), "a write failed before; nothing more is written"));
+        trace_abandon(trace);
+        sample_close(&sample);
+    }
+}
+
+/* A row that cannot be read is one without measurements, and the failure is told; calls are let
+ * fail one after the other, until the row is read with all of them. */
+static void verify_followed_rows(void **state) {
+    (void)state;
+    static const int kinds[] = {CALL_READ, CALL_SPACE, CALL_SELECT};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (int number = 1;; number += number < 3 ? 1 : 7) {
+            struct sample sample;
+            struct trace *trace;
+            struct trace_run run = {.updates = UPDATES};
+            struct trace_image image = {.run_count = 1, .runs = &run};
+            sample_open(&sample, 2);
+            run.plan = sample.plan.runs[0];
+            assert_int_equal(trace_create(sample.path, &sample.plan, &sample.arena, &trace),
+                             STATUS_OK);
+            assert_int_equal(sample_put(&sample, trace, 1, UPDATES), STATUS_OK);
+            assert_int_equal(trace_follow_run(trace, 0, &sample.arena, &run), STATUS_OK);
+            *shared = (struct shared){.kind = kinds[k], .number = number};
+            const uint64_t step = trace_row(&run, 1)->step;
+            const int is_met = shared->is_met;
+            shared->kind = CALL_NONE;
+            assert_int_equal(step, is_met ? 0 : 2);
+            assert_int_equal(trace_rows_status(&image) == STATUS_OK, !is_met);
+            trace_abandon(trace);
+            sample_close(&sample);
+            assert_true(is_met || number > 3);
+            if (!is_met) break;
+        }
+}
+
+/* ---- locks ---- */
+
+static int lock_reason; /* an error of every lock; 0: each is got */
+
+/* HDF5 calls this one and no other, since a program's own functions come first. */
+int flock(int handle, int operation) {
+    (void)handle;
+    (void)operation;
+    errno = lock_reason;
+    return lock_reason == 0 ? 0 : -1;
+}
+
+/* Where a file system says that it has no locks, a trace is read without; another failure of a lock
+ * is one of the file. */
+static void verify_without_locks(void **state) {
+    (void)state;
+    static const struct {
+        int reason, is_read;
+    } cases[] = {{0, 1}, {ENOLCK, 1}, {EOPNOTSUPP, 1}, {524, 1}, {EIO, 0}, {EPERM, 0}};
+    struct sample sample;
+    *shared = (struct shared){.kind = CALL_NONE};
+    sample_open(&sample, 1);
+    assert_int_equal(sample_write(&sample, sample.path, UPDATES), STATUS_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena = ARENA_EMPTY;
+        struct trace_image *image;
+        lock_reason = cases[i].reason;
+        const enum status status = trace_open(sample.path, &arena, &image);
+        lock_reason = 0;
+        assert_int_equal(status, cases[i].is_read ? STATUS_OK : STATUS_INPUT);
+        if (cases[i].is_read)
+            assert_int_equal(sample_differences(&sample, image, UPDATES, 1), 0);
+        else
+            assert_non_null(strstr(status_text(), "read as HDF5"));
+        arena_close(&arena);
+    }
+    sample_close(&sample);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verify_own),
         cmocka_unit_test(verify_foreign),
+        cmocka_unit_test(verify_followed_arrays),
+        cmocka_unit_test(verify_failing_values),
+        cmocka_unit_test(verify_followed_rows),
+        cmocka_unit_test(verify_without_locks),
     };
     FILE *const file = tmpfile(); /* POSIX of 2008 shares no memory that is no file's */
     if (file == NULL || ftruncate(fileno(file), sizeof *shared) != 0) return 1;

@@ -3,7 +3,7 @@
  * The writer of traces, of whose calls of HDF5 one fails at a time, at each place of the source
  * from which one is made: the writer says so, and no file gets the trace's name. The same of the
  * recovery of a file that was left behind. The linker puts the failure in front of the library.
- * Calls that write and flush rows are those of tests/determinism/test_trace.c. */
+ * Calls that flush rows are those of tests/determinism/test_trace.c. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -91,6 +91,8 @@ WRAP(hid_t, H5Dget_space, (hid_t d), (d))
 WRAP(hid_t, H5Dget_type, (hid_t d), (d))
 WRAP(herr_t, H5Dread, (hid_t d, hid_t t, hid_t m, hid_t f, hid_t l, void *out),
      (d, t, m, f, l, out))
+WRAP(herr_t, H5Dwrite, (hid_t d, hid_t t, hid_t m, hid_t f, hid_t l, const void *v),
+     (d, t, m, f, l, v))
 WRAP(herr_t, H5Sselect_hyperslab,
      (hid_t s, H5S_seloper_t o, const hsize_t *start, const hsize_t *stride, const hsize_t *count,
       const hsize_t *block),
