@@ -148,11 +148,15 @@ static void validate_sampled_hybrids(void **state) {
                 order[i] = (double)(i % factors);
             mask[6] = sampled ? 63.0 : 7.0;
             if (how == 4) value[rows - 1] = (double)NAN; /* not finished */
+            value[rows] = (double)NAN;                   /* behind the last */
             assert_int_equal(judge_hybrids(&judging, &table), STATUS_OK);
             const int there = how == 0 || (!sampled && (how == 2 || how == 3));
             const int read = there && factors <= ORDERS_FACTORS;
             assert_int_equal(table.count, read ? rows : 0);
             assert_int_equal(table.factors, factors);
+            assert_ptr_equal(table.distance, read ? value : NULL);
+            assert_null(table.way);
+            assert_null(table.moved);
             if (!read) continue;
             assert_int_equal(table.orders.count, sampled ? 4 : 0);
             for (uint32_t i = 0; i < 64; i++) {
@@ -166,6 +170,37 @@ static void validate_sampled_hybrids(void **state) {
                 assert_true(isnan(hybrid_value(&table, NULL, i)));
             }
         }
+}
+
+/* Shares are made of the way where it was recorded: the last row of marks, or else the one row of
+ * elder programs; and first weights tell whether a hybrid moved. Arrays of another width are none
+ * of these hybrids'. */
+static void validate_ways(void **state) {
+    (void)state;
+    for (int at = 0; at < 4; at++)
+        for (int way = 0; way < 3; way++)
+            for (int moved = 0; moved < 3; moved++)
+                for (int finished = 0; finished < 2; finished++) {
+                    struct hybrid_table table;
+                    open_image(2);
+                    double *const value = add("attribution/value", 4, 1);
+                    double *const marks = add(at > 0 ? "attribution/way_at" : "x", 3, 4);
+                    double *const last =
+                        add(way > 0 ? "attribution/way" : "y", way == 2 ? 5 : 4, 1);
+                    double *const first =
+                        add(moved > 0 ? "attribution/first_weights" : "z", moved == 2 ? 3 : 4, 1);
+                    if (at == 2) marks[0] = (double)NAN; /* of a mark that counts no more */
+                    if (at == 3) marks[11] = (double)NAN;
+                    if (!finished) value[0] = (double)INFINITY;
+                    assert_int_equal(judge_hybrids(&judging, &table), STATUS_OK);
+                    const double *const want = at == 1 || at == 2 ? marks + 8
+                                               : way == 1         ? last
+                                                                  : NULL;
+                    assert_int_equal(table.count, finished ? 4 : 0);
+                    assert_ptr_equal(table.distance, finished ? value : NULL);
+                    assert_ptr_equal(table.way, finished ? want : NULL);
+                    assert_ptr_equal(table.moved, finished && moved == 1 ? first : NULL);
+                }
 }
 
 /* Numbers of marks, and what is read of each: two causes, of which the first does everything. */
@@ -227,10 +262,13 @@ static int close_arena(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_whole_numbers),   cmocka_unit_test(validate_shapes),
-        cmocka_unit_test(validate_orders),          cmocka_unit_test(validate_last_rows),
-        cmocka_unit_test(validate_sampled_hybrids), cmocka_unit_test(validate_marks),
-        cmocka_unit_test(validate_first_updates)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(validate_whole_numbers),
+                                       cmocka_unit_test(validate_shapes),
+                                       cmocka_unit_test(validate_orders),
+                                       cmocka_unit_test(validate_last_rows),
+                                       cmocka_unit_test(validate_sampled_hybrids),
+                                       cmocka_unit_test(validate_marks),
+                                       cmocka_unit_test(validate_ways),
+                                       cmocka_unit_test(validate_first_updates)};
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }

@@ -187,12 +187,114 @@ static void validate_closures(void **state) {
                 }
 }
 
+/* An exact floor: whether the baseline's repeat, and what a process started anew made, were equal
+ * (1), differed (0) or were not made (-1), of arms with one training or two, with the reasons. */
+static void validate_exact_floors(void **state) {
+    (void)state;
+    static const char *const modules[] = {"", "optimizer.module_sha256: none\n",
+                                          "optimizer.module_sha256: 00ff\n",
+                                          "schedule.module_sha256: 00ff\n"};
+    static const char *const updates[] = {"0", "2"};
+    for (size_t served = 0; served < 2; served++)
+        for (int a = -1; a < 2; a++)
+            for (int b = -1; b < 2; b++)
+                for (size_t m = 0; m < COUNT_OF(modules); m++) {
+                    struct arena arena = ARENA_EMPTY;
+                    const double equal[3] = {a < 0 ? (double)NAN : (double)a,
+                                             b < 0 ? (double)NAN : 3.0 * b, 0.0};
+                    struct trace_array array = {
+                        .plan = {.path = "floor/equal", .rank = 1, .shape = {2, 1}},
+                        .values = equal};
+                    struct trace_attribute attributes[2] = {
+                        {"", ALIKE_UPDATES_NAME, "2"}, {"", SHARED_UPDATES_NAME, updates[served]}};
+                    const struct trace_image image = {.arrays = &array,
+                                                      .array_count = 1,
+                                                      .attributes = attributes,
+                                                      .attribute_count = 2};
+                    struct trace_run run = {.plan = {.configuration = modules[m]}};
+                    struct judging judging = {
+                        .arena = &arena, .image = &image, .run = {&run, &run}, .out = &judgement};
+                    memset(&judgement, 0, sizeof judgement);
+                    judgement.floor_equal[0] = judgement.floor_equal[1] = -1;
+                    judgement.floor_largest = 7.0;
+                    judgement.reason = "";
+                    assert_int_equal(judge_exact(&judging), STATUS_OK);
+                    assert_int_equal(judgement.floor_equal[0], a);
+                    assert_int_equal(judgement.floor_equal[1], b);
+                    assert_int_equal(judgement.alike, 2);
+                    assert_int_equal(judgement.served, 2 * served);
+                    const char *want = "";
+                    if (a < 0)
+                        want = "the baseline was not repeated";
+                    else if ((a == 0 || b == 0) && m > 1)
+                        want = "its module keeps a state of its own";
+                    else if (b == 0 && a == 1 && served == 1)
+                        want = "the test arm, trained in a process started anew, differs";
+                    else if (a == 0 || b == 0)
+                        want = "promises equal bits: a defect of this build or machine; see env";
+                    else if (b < 0 && served == 1)
+                        want = "one training is recorded of both arms, and none of the test arm";
+                    assert_non_null(strstr(judgement.reason, want));
+                    assert_int_equal(want[0] == '\0', judgement.reason[0] == '\0');
+                    assert_int_equal(judgement.verdict,
+                                     want[0] == '\0' ? VERDICT_OUTSIDE_FLOOR : VERDICT_UNTESTABLE);
+                    if (want[0] == '\0') assert_true(judgement.floor_largest == 0.0);
+                    arena_close(&arena);
+                }
+}
+
+/* For how many updates arms are alike is a whole number up to 2^53, and one training served none of
+ * them or all. The updates that one training served have equal roots, and no later one needs to. */
+static void validate_shared_updates(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t count; /* UINT64_MAX: refused */
+    } numbers[] = {{"0", 0},
+                   {"1", 1},
+                   {"2", 2},
+                   {"3", 3},
+                   {"9007199254740992", UINT64_C(1) << 53},
+                   {"9007199254740994", UINT64_MAX},
+                   {"-1", UINT64_MAX},
+                   {"0.5", UINT64_MAX},
+                   {"nan", UINT64_MAX},
+                   {"inf", UINT64_MAX}};
+    enum { UPDATES = 3 };
+    static struct record records[2][UPDATES];
+    for (size_t i = 0; i < COUNT_OF(numbers); i++)
+        for (size_t k = 0; k < COUNT_OF(numbers); k++)
+            for (size_t other = 0; other <= UPDATES; other++) { /* UPDATES: all are equal */
+                struct arena arena = ARENA_EMPTY;
+                struct trace_attribute attributes[2] = {{"", ALIKE_UPDATES_NAME, numbers[i].text},
+                                                        {"", SHARED_UPDATES_NAME, numbers[k].text}};
+                const struct trace_image image = {.attributes = attributes, .attribute_count = 2};
+                struct trace_run runs[2] = {{.records = records[0], .updates = UPDATES},
+                                            {.records = records[1], .updates = UPDATES}};
+                struct judging judging = {.arena = &arena,
+                                          .image = &image,
+                                          .run = {&runs[0], &runs[1]},
+                                          .out = &judgement};
+                memset(&judgement, 0, sizeof judgement);
+                memset(records, 0, sizeof records);
+                if (other < UPDATES) records[1][other].digests[DIGEST_ROOT][31] = 1;
+                judgement.updates = 2; /* the third is of one arm alone */
+                const uint64_t alike = numbers[i].count, served = numbers[k].count;
+                const int sound = alike != UINT64_MAX && served != UINT64_MAX &&
+                                  (served == 0 || served == alike) &&
+                                  !(other < 2 && other < served);
+                assert_int_equal(read_shared(&judging, &judgement),
+                                 sound ? STATUS_OK : STATUS_INPUT);
+                if (sound) assert_true(judgement.alike == alike && judgement.served == served);
+                arena_close(&arena);
+            }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_p_at_alpha),
-        cmocka_unit_test(corroborate_interactions),
-        cmocka_unit_test(validate_samples),
-        cmocka_unit_test(validate_closures),
+        cmocka_unit_test(validate_p_at_alpha),   cmocka_unit_test(corroborate_interactions),
+        cmocka_unit_test(validate_samples),      cmocka_unit_test(validate_closures),
+        cmocka_unit_test(validate_exact_floors), cmocka_unit_test(validate_shared_updates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -241,6 +241,36 @@ static void validate_logged_groups(void **state) {
         }
 }
 
+/* Logged LRs that differ while the applied ones do not, in runs of one update and of more. */
+static void validate_logged_alone(void **state) {
+    (void)state;
+    for (uint64_t updates = 1; updates < 4; updates++)
+        for (uint64_t update = 1; update <= updates; update++)
+            for (int only = 0; only < 2; only++) {
+                struct helper_image of;
+                char text[300], many[40];
+                helper_image_open(&of, updates);
+                record_of(&of, 1, update)->groups[0][GROUP_LR_LOGGED] = 0.002;
+                of.runs[0].plan.configuration = "schedule.logged: current\n";
+                of.runs[1].plan.configuration =
+                    only ? "schedule.logged: recomputed\n" : "schedule.logged: current\n";
+                helper_image_judge(&of, STATUS_OK);
+                snprintf(many, sizeof many, "none of the %u updates of this run",
+                         (unsigned)updates);
+                snprintf(text, sizeof text,
+                         "the logged LRs differ from update %u on, the applied ones in %s%s",
+                         (unsigned)update,
+                         updates == 1 ? "the one update of this run do not" : many,
+                         only ? ": a comparison of logs would raise a false alarm"
+                              : ": a later update may apply those that differ, so this is no "
+                                "false alarm");
+                assert_int_equal(of.judgement.verdict,
+                                 only ? VERDICT_SAME_TRAINING : VERDICT_SAME_WEIGHTS);
+                helper_image_expect(&of, ROW_NOTE, 0, text);
+                helper_image_close(&of);
+            }
+}
+
 static void validate_why(void **state) {
     (void)state;
     struct helper_image of;
@@ -1366,6 +1396,7 @@ int main(void) {
         cmocka_unit_test(validate_bad_places),
         cmocka_unit_test(validate_why),
         cmocka_unit_test(validate_logged_groups),
+        cmocka_unit_test(validate_logged_alone),
         cmocka_unit_test(validate_why_there_are_no_shares),
         cmocka_unit_test(validate_why_of_another_group),
         cmocka_unit_test(validate_counts),

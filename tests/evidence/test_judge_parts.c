@@ -712,6 +712,62 @@ static void validate_arm_rows(void **state) {
                 }
 }
 
+static void put_arm(const struct judgement *of, struct row_pen *pen) {
+    judge_row_arm(of, 0, pen);
+}
+
+/* Weights that stay and steps that rounding took back, each at its threshold and beside it: of a
+ * thousand steps a tenth is told, and nine tenths are too many. */
+static void validate_still_rows(void **state) {
+    (void)state;
+    static const double stills[] = {(double)NAN, 0.5, 0.9, 0.95};
+    static const double losts[] = {(double)NAN, 0.0, 0.099, 0.1, 0.5, 0.9, 0.901, 1.0};
+    static const char *const configurations[] = {
+        "", "numerics.master: f32\nnumerics.rounding: nearest\n", "numerics.master: none\n",
+        "numerics.master: none\nnumerics.rounding: stochastic\n"};
+    for (size_t s = 0; s < COUNT_OF(stills); s++)
+        for (size_t l = 0; l < COUNT_OF(losts); l++)
+            for (size_t c = 0; c < COUNT_OF(configurations); c++)
+                for (int above = 0; above < 2; above++) {
+                    char want[600] = "";
+                    open_scene();
+                    struct trace_image image = {.runs = runs, .run_count = 2};
+                    runs[0].plan.id = "left";
+                    runs[1].plan.id = "right";
+                    runs[0].plan.configuration = configurations[c];
+                    judgement.image = &image;
+                    const double still = above ? nextafter(stills[s], 2.0) : stills[s];
+                    const double lost = losts[l], percent = 100.0 * still;
+                    judgement.still[0] = still;
+                    judgement.lost[0] = lost;
+                    judgement.meant[0] = 1000.0;
+                    const int master = c < 2, mostly = s == 3 || (s == 2 && above);
+                    if (l >= 3)
+                        snprintf(want, sizeof want,
+                                 "%d: in left rounding took back %.4g %% of the steps that the "
+                                 "optimizer meant for single elements, %.0f of 1000 that were read "
+                                 "back: %s%s",
+                                 ROW_NOTE, 100.0 * lost, 1000.0 * lost,
+                                 c == 3   ? "it is drawn, and moves the others by as much more"
+                                 : master ? "its masters are too coarse for them"
+                                          : "its weights are too coarse for them",
+                                 c < 3 && l > 5 ? ", and an LR that is wrong hardly shows" : "");
+                    else if (mostly && master)
+                        snprintf(want, sizeof want,
+                                 "%d: in left an update leaves %.4g %% of the stored weights as "
+                                 "they are; their masters take it in, so nothing of it is lost",
+                                 ROW_NOTE, percent);
+                    else if (mostly && l == 0)
+                        snprintf(want, sizeof want,
+                                 "%d: in left an update leaves %.4g %% of the weights as they are: "
+                                 "their gradients are 0 (rows of tokens that did not occur), or "
+                                 "they are too coarse for it; where they are too coarse, an LR "
+                                 "that is wrong hardly shows",
+                                 ROW_NOTE, percent);
+                    assert_string_equal(rows_of(put_arm), want);
+                }
+}
+
 static void validate_floor_rows(void **state) {
     (void)state;
     static const char *const words[] = {"not run", "differs", "bit-equal"};
@@ -819,7 +875,7 @@ int main(void) {
         cmocka_unit_test(corroborate_figures),     cmocka_unit_test(corroborate_ranked),
         cmocka_unit_test(validate_sampled_shares), cmocka_unit_test(corroborate_projections),
         cmocka_unit_test(validate_device_rows),    cmocka_unit_test(validate_arm_rows),
-        cmocka_unit_test(validate_floor_rows),
+        cmocka_unit_test(validate_floor_rows),     cmocka_unit_test(validate_still_rows),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }

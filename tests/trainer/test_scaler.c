@@ -146,6 +146,20 @@ static void verify_optimizer_unscales(void **state) {
     assert_memory_equal(none.loss, scaled.loss, sizeof none.loss);
 }
 
+/* Phase `zero` begins a gradient that nobody has unscaled: where it comes between two
+ * micro-batches, the optimizer must do it for the last of them. */
+static void verify_zero_begins_scaled(void **state) {
+    (void)state;
+#define LAST                                                                                       \
+    "loop: {skip: nonfinite, micro: [zero, fetch, forward, backward], update: [optimize, log, "    \
+    "count, schedule]}"
+    struct outcome none, scaled;
+    train(&none, LAST);
+    train(&scaled, "scaler: {kind: static, init_scale: 4096}, " LAST);
+    assert_memory_equal(&none.params, &scaled.params, sizeof none.params);
+    assert_memory_equal(none.loss, scaled.loss, sizeof none.loss);
+}
+
 /* In f16 small gradients are lost without a scale; too large a scale overflows, skips updates and
  * backs off until it fits. */
 static void verify_f16(void **state) {
@@ -369,6 +383,7 @@ int main(void) {
         cmocka_unit_test(validate_hysteresis),
         cmocka_unit_test(verify_exact_in_f32),
         cmocka_unit_test(verify_optimizer_unscales),
+        cmocka_unit_test(verify_zero_begins_scaled),
         cmocka_unit_test(verify_f16),
         cmocka_unit_test(validate_hazards),
         cmocka_unit_test(validate_held),
