@@ -23,6 +23,7 @@ static enum status given_rank(const double *distances, size_t m, size_t a, size_
 static enum status given_labels(const double *distances, size_t m, size_t first,
                                 struct statistics_p *out);
 #include "evidence/judge_eval.c"      /* for what is tested, which no other file asks for */
+#include "evidence/judge_eval_json.c" /* for the same as JSON */
 #include "evidence/judge_rows_eval.c" /* for the sentences */
 #include "tests/base/helper_draws.h"
 
@@ -559,12 +560,68 @@ static void corroborate_sentences(void **state) {
     }
 }
 
+/* Measures as JSON: numbers that are none are null, and so are ties that nobody counted. */
+static void validate_json(void **state) {
+    (void)state;
+    static const double counts[] = {(double)NAN, 0.0, 3.0};
+    static const char *const words[] = {"null", "0", "3"};
+    for (size_t a = 0; a < COUNT_OF(counts); a++)
+        for (size_t b = 0; b < COUNT_OF(counts); b++)
+            for (uint32_t sets = 0; sets < 3; sets++) {
+                static struct judgement made;
+                struct judged_eval_set *const all = made.eval.sets;
+                char want[1200] = "null", ties[40] = "null";
+                size_t length = 0;
+                memset(&made, 0, sizeof made);
+                if (a > 0 || b > 0) snprintf(ties, sizeof ties, "[%s,%s]", words[a], words[b]);
+                made.eval.set_count = sets;
+                made.eval.rows = "rows";
+                made.eval.seen = "seen";
+                made.eval.as_baseline = "base";
+                for (uint32_t s = 0; s < 2; s++) {
+                    all[s].name = s == 0 ? "one" : "two";
+                    all[s].rows = 7 + s;
+                    all[s].count = s;
+                    all[s].measures[0] =
+                        (struct judged_eval_measure){.name = "loss",
+                                                     .start = {0.5, (double)NAN},
+                                                     .end = {(double)INFINITY, 0.25},
+                                                     .gap = -0.5,
+                                                     .floor = (double)NAN,
+                                                     .pairs = 3,
+                                                     .response = 1.5,
+                                                     .p = 0.125,
+                                                     .ties = {counts[a], counts[b]},
+                                                     .word = EVAL_BEYOND};
+                }
+                if (sets > 0)
+                    length = (size_t)snprintf(
+                        want, sizeof want,
+                        "{\"from\":\"rows\",\"seen\":\"seen\",\"as_baseline\":\"base\","
+                        "\"sets\":[{\"set\":\"one\",\"rows\":7,\"measures\":[]}");
+                if (sets > 1)
+                    length += (size_t)snprintf(
+                        want + length, sizeof want - length,
+                        ",{\"set\":\"two\",\"rows\":8,\"measures\":[{\"measure\":\"loss\","
+                        "\"start\":[0.5,null],\"end\":[null,0.25],\"gap\":-0.5,\"floor\":null,"
+                        "\"pairs\":3,\"twin\":1.5,\"p\":0.125,\"ties\":%s,\"word\":\"%s\","
+                        "\"verdict\":\"%s\"}]}",
+                        ties, eval_word_name(EVAL_BEYOND), eval_verdict(&all[1].measures[0]));
+                if (sets > 0) snprintf(want + length, sizeof want - length, "]}");
+                json_t *const json = judge_eval_json(&made);
+                char *const text =
+                    json_dumps(json, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_ENCODE_ANY);
+                assert_string_equal(text, want);
+                free(text);
+                json_decref(json);
+            }
+}
+
 int main(void) {
     const struct CMUnitTest tests_of_eval[] = {
-        cmocka_unit_test(corroborate_gaps),
-        cmocka_unit_test(validate_failing_tests),
-        cmocka_unit_test(validate_verdicts),
-        cmocka_unit_test(corroborate_sentences),
+        cmocka_unit_test(corroborate_gaps),  cmocka_unit_test(validate_failing_tests),
+        cmocka_unit_test(validate_verdicts), cmocka_unit_test(corroborate_sentences),
+        cmocka_unit_test(validate_json),
     };
     return cmocka_run_group_tests(tests_of_eval, NULL, NULL);
 }

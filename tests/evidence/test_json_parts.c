@@ -186,7 +186,7 @@ static void draw_judgement(uint32_t number) {
     j.travel = draw_real();
     j.masters = seldom(2);
     j.by_distance = seldom(2);
-    j.sample.orders = seldom(2) ? 64 : 0;
+    j.sample.orders = seldom(2) ? draws_pick(&draws, 3) : 0;
     j.sample.hybrids = 40;
     j.sample.shared = 3;
     j.sample.alpha = 0.05;
@@ -537,8 +537,8 @@ static void add_end(void) {
     if (j.eval.set_count != 0) whole("eval", j.eval.set_count);
     if (j.sample.orders == 0) return;
     open_with("sample", "{");
-    whole("orders", 64);
-    whole("pairs", 32);
+    whole("orders", j.sample.orders);
+    whole("pairs", j.sample.orders / 2);
     whole("hybrids", 40);
     whole("shared", 3);
     real("alpha", 0.05);

@@ -227,6 +227,8 @@ static void validate_checked_calls(void **state) {
                 if (lacks == 1) tensor.param = NULL;
                 if (lacks == 2) tensor.gradient = NULL;
                 if (lacks == 3) tensor.slots[0] = NULL;
+                for (size_t slot = 1; slot < OPTIM_SLOTS_MAX; slot++)
+                    tensor.slots[slot] = NULL; /* which this class has not */
                 const struct optim_call call = helper_call(&tensor, 1, groups, 2, &t, room);
                 const int sound = group < 2 && (count == 0 || lacks == 0);
                 assert_int_equal(optim_check_call(&call, class_),

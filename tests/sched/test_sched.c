@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <math.h>
 #include <cmocka.h>
 
 #include "base/macro.h"
@@ -744,6 +745,28 @@ static void validate_stages_without_parts(void **state) {
     }
 }
 
+/* OneCycleLR's phases end at T - 1, and f(T), its last value, lies one step past the floor: at 6/5
+ * of the last of three phases (ends 2, 4, 9 of a total of 10), or 8/7 of the last of two (ends 2,
+ * 9). */
+static void validate_the_last_step_of_a_cycle(void **state) {
+    (void)state;
+    const struct sched_class *const cycle = sched_find("torch.one_cycle");
+    for (int phases = 2; phases < 4; phases++) {
+        const struct sched_call call = call_of(cycle, 1.0, 0, 10, NULL, 0);
+        const double start = 1.0 / 25.0, low = start / 1e4;
+        const double from = phases == 2 ? 1.0 : start, past = phases == 2 ? 8.0 / 7.0 : 1.2;
+        if (phases == 3)
+            assert_int_equal(sched_values_set(cycle, values, "three_phase", "true"), STATUS_OK);
+        const double want = low + (from - low) / 2.0 * (1.0 + cos(past * acos(-1.0)));
+        for (int counter = 10; counter < 13; counter++)
+            assert_true(real_abs_f64(cycle->value(&call, counter) - want) <= 0x1p-48);
+        assert_true(real_abs_f64(cycle->value(&call, 9) - low) <= 0x1p-48);
+        assert_true(real_abs_f64(cycle->value(&call, 2) - 1.0) <= 0x1p-48);
+        assert_true(real_abs_f64(cycle->value(&call, 0) - start) <= 0.5);
+        if (phases == 3) assert_true(real_abs_f64(cycle->value(&call, 4) - start) <= 0x1p-48);
+    }
+}
+
 /* get_wsd_schedule fills in num_stable_steps where it is None; 0 is a plateau of no length, so the
  * decay of 4 begins at once and has ended at 4. */
 static void validate_a_plateau_of_no_length(void **state) {
@@ -850,6 +873,7 @@ int main(void) {
         cmocka_unit_test(validate_an_elder_plateau),
         cmocka_unit_test(validate_minimum),
         cmocka_unit_test(validate_a_plateau_of_no_length),
+        cmocka_unit_test(validate_the_last_step_of_a_cycle),
         cmocka_unit_test(validate_powers),
         cmocka_unit_test(validate_a_polynomial_of_power_0),
         cmocka_unit_test(validate_stages_without_parts),
