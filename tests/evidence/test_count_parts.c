@@ -191,6 +191,32 @@ static void validate_which_ratio_points(void **state) {
     }
 }
 
+/* A ratio that misses by exactly as much as it may still points at the count, and the next larger
+ * one does not. Where the difference from the expected ratio has no rounding, such ratios exist. */
+static void validate_the_largest_miss(void **state) {
+    (void)state;
+    size_t met = 0;
+    for (int64_t left = 1; left < 40; left++)
+        for (int64_t right = 1; right < 40; right++) {
+            struct count_case c = open_case();
+            c.index = 0;
+            records[0][0].integers[INTEGER_OPTIMIZER_T] = left;
+            records[1][0].integers[INTEGER_OPTIMIZER_T] = right;
+            const double at = ratio_of_count(&c, (double)right);
+            const double up = fabs(ratio_of_count(&c, (double)right + 1.0) - at);
+            const double down = right > 1 ? fabs(ratio_of_count(&c, (double)right - 1.0) - at) : up;
+            const double most = MISS_OF_WAY * (down < up ? down : up);
+            for (int side = -1; side < 2; side += 2) {
+                const double ratio = at + side * most;
+                if (most == 0.0 || fabs(ratio - at) != most) continue;
+                met++;
+                assert_true(points_at_count(&c, ratio));
+                assert_false(points_at_count(&c, nextafter(ratio, side * 9.0)));
+            }
+        }
+    assert_true(met > 10);
+}
+
 static const char *row(struct arena *arena) {
     static struct judged_row rows[4];
     struct row_pen pen = {.arena = arena, .rows = rows};
@@ -260,6 +286,7 @@ int main(void) {
         cmocka_unit_test(validate_update),
         cmocka_unit_test(validate_which_ratio_points),
         cmocka_unit_test(validate_rows),
+        cmocka_unit_test(validate_the_largest_miss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -104,6 +104,55 @@ static void corroborate_interactions(void **state) {
     }
 }
 
+/* What the shares are of, and what their intervals rest on. */
+static void validate_ways_of_shares(void **state) {
+    (void)state;
+    for (uint32_t runs = 0; runs < 3; runs++)
+        for (int by_distance = 0; by_distance < 2; by_distance++)
+            for (int floor = FLOOR_NONE; floor <= FLOOR_FILE; floor++)
+                for (uint32_t causes = 0; causes < 4; causes++)
+                    for (int total = -1; total < 3; total++) {
+                        struct judged_row rows[2];
+                        struct arena arena = ARENA_EMPTY;
+                        struct row_pen pen = {.arena = &arena, .rows = rows};
+                        char begin[120], end[160];
+                        memset(&judgement, 0, sizeof judgement);
+                        judgement.arms[0] = "left";
+                        judgement.arms[1] = "right";
+                        judgement.attributed = total < 2;
+                        judgement.total = total < 2 ? 0.5 * total : 0.5;
+                        judgement.cause_count = causes;
+                        judgement.projection.runs = runs;
+                        judgement.projection.confidence = 0.95;
+                        judgement.by_distance = by_distance;
+                        judgement.floor = (enum floor_kind)floor;
+                        judgement.floor_largest = 0.25;
+                        judge_row_shares(&judgement, &pen);
+                        assert_int_equal(pen.status, STATUS_OK);
+                        const int there = total == 1 && causes > 1;
+                        assert_int_equal(pen.count, there);
+                        if (there) {
+                            const char *const text = rows[0].text;
+                            snprintf(begin, sizeof begin, "of the %s from left to right, ",
+                                     by_distance ? "distance" : "way");
+                            snprintf(end, sizeof end,
+                                     "\n%u runs of each hybrid, each with its own order of sums; "
+                                     "intervals at 95 %%",
+                                     runs);
+                            assert_ptr_equal(strstr(text, begin), text);
+                            assert_int_equal(
+                                strstr(text, " = 0.5 with the noise of runs taken out") != NULL,
+                                runs > 0);
+                            assert_int_equal(strstr(text, "holds no projections") != NULL,
+                                             by_distance);
+                            assert_int_equal(strstr(text, end) != NULL, runs > 0);
+                            assert_int_equal(strstr(text, "\none run of each hybrid; ") != NULL,
+                                             runs == 0 && floor != FLOOR_EXACT);
+                        }
+                        arena_close(&arena);
+                    }
+}
+
 /* What the intervals of sampled shares rest on. */
 static void validate_samples(void **state) {
     (void)state;
@@ -292,9 +341,10 @@ static void validate_shared_updates(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_p_at_alpha),   cmocka_unit_test(corroborate_interactions),
-        cmocka_unit_test(validate_samples),      cmocka_unit_test(validate_closures),
-        cmocka_unit_test(validate_exact_floors), cmocka_unit_test(validate_shared_updates),
+        cmocka_unit_test(validate_p_at_alpha),     cmocka_unit_test(corroborate_interactions),
+        cmocka_unit_test(validate_samples),        cmocka_unit_test(validate_ways_of_shares),
+        cmocka_unit_test(validate_closures),       cmocka_unit_test(validate_exact_floors),
+        cmocka_unit_test(validate_shared_updates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
