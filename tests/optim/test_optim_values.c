@@ -330,11 +330,36 @@ static void validate_direction_of_a_mean(void **state) {
     }
 }
 
+/* Of gradients that are 0 Lion's direction is the sign of the mean, and the decay's share. */
+static void validate_direction_of_lion(void **state) {
+    (void)state;
+    static struct helper_tensor tensor;
+    static const struct helper_dtypes dtypes = {DTYPE_F32, DTYPE_F32, DTYPE_F32, -1};
+    static const double means[] = {0.25, -3.0, 0.0, 1.0}, signs[] = {1.0, -1.0, 0.0, 1.0};
+    const struct optim_class *const class_ = helper_values("lion", NULL, 0, values);
+    const struct optim_group group = {1e-3, 0.5};
+    uint64_t t = 1;
+    double out[COUNT_OF(means)];
+    helper_open(&tensor, COUNT_OF(means), dtypes, 1);
+    for (size_t i = 0; i < COUNT_OF(means); i++) {
+        helper_set(tensor.before, DTYPE_F32, i, 4.0 * (double)i);
+        helper_set(tensor.slot[0], DTYPE_F32, i, means[i]);
+    }
+    const struct optim_call call = helper_call(&tensor.tensor, 1, &group, 1, &t, values);
+    assert_int_equal(class_->direction(&call, 0, tensor.before, out), STATUS_OK);
+    for (size_t i = 0; i < COUNT_OF(means); i++)
+        assert_true(out[i] == signs[i] + 2.0 * (double)i);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_refusals),      cmocka_unit_test(validate_adam),
-        cmocka_unit_test(validate_moments),       cmocka_unit_test(validate_slots),
-        cmocka_unit_test(validate_slack_of_adam), cmocka_unit_test(validate_direction_of_a_mean),
+        cmocka_unit_test(validate_refusals),
+        cmocka_unit_test(validate_adam),
+        cmocka_unit_test(validate_moments),
+        cmocka_unit_test(validate_slots),
+        cmocka_unit_test(validate_slack_of_adam),
+        cmocka_unit_test(validate_direction_of_a_mean),
+        cmocka_unit_test(validate_direction_of_lion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

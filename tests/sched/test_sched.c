@@ -745,6 +745,23 @@ static void validate_stages_without_parts(void **state) {
     }
 }
 
+/* The wave of a cosine is as long as its stage where t_max is not given, be that one step, whatever
+ * the total is; a last stage has what the total leaves, of which it needs a step. */
+static void validate_short_stages(void **state) {
+    (void)state;
+    const struct sched_class *const sequential = sched_find("torch.sequential");
+    static const char *const stages[] = {"cosine:1,constant:factor=1", "constant:1,cosine"};
+    for (size_t i = 0; i < COUNT_OF(stages); i++)
+        for (int total = 0; total < 4; total++) {
+            const struct sched_call call = call_of(sequential, 1.0, 0, total, NULL, 0);
+            assert_int_equal(sched_values_set(sequential, values, "length_unit", "1"), STATUS_OK);
+            assert_int_equal(sched_values_set(sequential, values, "stages", stages[i]), STATUS_OK);
+            assert_int_equal(sequential->validate(&call),
+                             i == 0 || total > 1 ? STATUS_OK : STATUS_INPUT);
+            if (i == 0) assert_true(sequential->value(&call, 0) == 1.0);
+        }
+}
+
 /* OneCycleLR's phases end at T - 1, and f(T), its last value, lies one step past the floor: at 6/5
  * of the last of three phases (ends 2, 4, 9 of a total of 10), or 8/7 of the last of two (ends 2,
  * 9). */
@@ -874,6 +891,7 @@ int main(void) {
         cmocka_unit_test(validate_minimum),
         cmocka_unit_test(validate_a_plateau_of_no_length),
         cmocka_unit_test(validate_the_last_step_of_a_cycle),
+        cmocka_unit_test(validate_short_stages),
         cmocka_unit_test(validate_powers),
         cmocka_unit_test(validate_a_polynomial_of_power_0),
         cmocka_unit_test(validate_stages_without_parts),
