@@ -2,7 +2,7 @@
  * labels: unit short
  * What optimizers refuse of their parameters, each end from both sides; which share of a moment a
  * gradient has, how many elements a slot has, and who holds where a gradient is not finite; and
- * what the direction of Adam's variants leaves open, by the roundings that docs name. */
+ * what the direction of Adam's variants leaves open, by the roundings of their sources. */
 #include "optim/optim.h"
 
 #include <stdarg.h>
