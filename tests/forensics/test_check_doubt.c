@@ -246,6 +246,10 @@ static void validate_ends(void **state) {
         if (how == 4) expected.contract = contract_find("megatron"); /* its decay may be shorter */
         NUMBERS(NULL, open_end);
     }
+    for (uint64_t steps = 0; steps < 3; steps++) { /* one update is a total, and none is none */
+        expected.steps = steps;
+        assert_int_equal(goes_on_behind_end(&out), steps > 0);
+    }
     for (uint64_t steps = 6; steps < 12; steps++) { /* the rise is behind update 9 */
         expected.steps = steps;
         assert_int_equal(rises_behind_end(&out), steps <= 9);
@@ -304,6 +308,8 @@ static void validate_odd_floors(void **state) {
                   {0.4, NULL},
                   {0.5, ODD_FLOOR("0.5")},
                   {0.9, ODD_FLOOR("0.9")},
+                  {1.0, NULL}, /* nothing falls to the peak, or above it */
+                  {1.5, NULL},
                   {0.0, NULL}};
     for (size_t i = 0; i < COUNT_OF(floors); i++)
         for (int how = 0; how < 5; how++) {
@@ -331,6 +337,10 @@ static void open_borrowed(void) {
     "--schedule of the training, or --value num_cycles=N: the LR goes up again on its way, and "   \
     "that of a scheduler which moves several times per update, or whose total is too short, does " \
     "so, too (num_cycles=2)"
+#define CYCLES75                                                                                   \
+    "--schedule of the training, or --value num_cycles=N: the LR goes up again on its way, and "   \
+    "that of a scheduler which moves several times per update, or whose total is too short, does " \
+    "so, too (num_cycles=0.75)"
 
 /* Schedules that nobody gave. */
 static void validate_schedules(void **state) {
@@ -343,6 +353,7 @@ static void validate_schedules(void **state) {
         {"cosine_with_min_lr", "num_cycles=2", CYCLES},
         {"cosine", "num_cycles=2", CYCLES},
         {"cosine", "num_cycles=0.5", NULL},
+        {"cosine", "num_cycles=0.75", CYCLES75},
         {"cosine_with_restarts", "num_cycles=2", NULL},
         {"cosine", "", NULL},
         {"constant_with_warmup", "", NULL},
@@ -389,6 +400,21 @@ static void validate_round_totals(void **state) {
                      (int)totals[i].steps);
             NUMBERS(how == 0 && totals[i].beside ? text : NULL, open_pass);
         }
+}
+
+/* No update at all is rounder than none: 0 is no total, and no number of updates. */
+static void validate_totals_beside_none(void **state) {
+    (void)state;
+    assert_false(is_less_round(1.0, -1) || is_less_round(0.0, -1) || is_less_round(0.0, 0));
+    assert_true(is_less_round(99.0, 1) && is_less_round(101.0, -1));
+    assert_false(is_less_round(99.0, -1) || is_less_round(101.0, 1) || is_less_round(100.0, -1));
+    for (uint64_t steps = 0; steps < 4; steps++) {
+        open_pass();
+        out.fitted = FIT_OF_STEPS | FIT_OF_WARMUP;
+        expected.steps = steps;
+        expected.warmup = 1.0;
+        assert_false(lies_beside_round(&out));
+    }
 }
 
 static void validate_far_floors(void **state) {
@@ -882,6 +908,7 @@ int main(void) {
         cmocka_unit_test(validate_odd_floors),
         cmocka_unit_test(validate_schedules),
         cmocka_unit_test(validate_round_totals),
+        cmocka_unit_test(validate_totals_beside_none),
         cmocka_unit_test(validate_skips_behind_an_odd_peak),
         cmocka_unit_test(validate_few_rows),
     };

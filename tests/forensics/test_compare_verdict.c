@@ -168,6 +168,36 @@ static void validate_order(void **state) {
 
 /* ---- the first step ---- */
 
+/* Epochs that stand twice: those that a repeated row explains are told as such. Of the others,
+ * those of a log of evaluations are its own, and those of another log are repeated rows, too. */
+static void validate_repeated_epochs(void **state) {
+    (void)state;
+    static const struct {
+        size_t repeated, joined, want_repeated, want_joined;
+        int evaluates;
+    } cases[] = {{0, 0, 0, 0, 0}, {3, 0, 3, 0, 0}, {3, 2, 3, 0, 0}, {3, 3, 3, 0, 0},
+                 {3, 4, 4, 0, 0}, {0, 5, 5, 0, 0}, {0, 0, 0, 0, 1}, {3, 0, 3, 0, 1},
+                 {3, 2, 3, 0, 1}, {3, 3, 3, 0, 1}, {3, 4, 3, 1, 1}, {3, 9, 3, 6, 1},
+                 {0, 5, 0, 5, 1}};
+    for (size_t a = 0; a < COUNT_OF(cases); a++)
+        for (size_t b = 0; b < COUNT_OF(cases); b++) {
+            open_report();
+            for (size_t s = 0; s < 2; s++) {
+                const size_t c = s == 0 ? a : b;
+                if (cases[c].evaluates)
+                    helper_put(&arena, logs[s], LOG_EVAL_LOSS, 0, 2.0, PRINT_EXACT);
+                report.repeated[s] = cases[c].repeated;
+                report.joined[s] = cases[c].joined;
+            }
+            judge_repeated(input, &report);
+            for (size_t s = 0; s < 2; s++) {
+                const size_t c = s == 0 ? a : b;
+                assert_int_equal(report.repeated[s], cases[c].want_repeated);
+                assert_int_equal(report.joined[s], cases[c].want_joined);
+            }
+        }
+}
+
 static void validate_first_steps(void **state) {
     (void)state;
     for (uint64_t zeros = 0; zeros <= ROWS; zeros++) {
@@ -467,9 +497,10 @@ static int close_arena(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_order),   cmocka_unit_test(validate_first_steps),
-        cmocka_unit_test(validate_ends),    cmocka_unit_test(validate_shorter_logs),
-        cmocka_unit_test(validate_remarks), cmocka_unit_test(validate_quiet_lrs),
+        cmocka_unit_test(validate_order),        cmocka_unit_test(validate_repeated_epochs),
+        cmocka_unit_test(validate_first_steps),  cmocka_unit_test(validate_ends),
+        cmocka_unit_test(validate_shorter_logs), cmocka_unit_test(validate_remarks),
+        cmocka_unit_test(validate_quiet_lrs),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }

@@ -135,8 +135,37 @@ static void validate_loops(void **state) {
             open_loop();
         }
     hand_report.loop = (struct compare_loop){.kind = COMPARE_LOOP_SCALED, .side = 1, .update = 5};
+    for (int beyond = -1; beyond <= 1; beyond++) { /* half a hundredth of 200 is 1, and no more */
+        struct compare_column *const norm = hand_column(LOG_GRAD_NORM);
+        hand_add(LOG_LOSS_SCALE, 1.0);
+        hand_points[2][1][4].value = 200.0;
+        norm->first[0].value = 1.0;
+        norm->first[1].value = 201.0 + beyond * 0x1p-40;
+        assert_int_equal(norms_scaled(&hand_report, 5), beyond < 0);
+        norm->first[1].value = 199.0 - beyond * 0x1p-40;
+        assert_int_equal(norms_scaled(&hand_report, 5), beyond < 0);
+        open_loop();
+        hand_report.loop.side = 1;
+    }
+    for (size_t row = 0; row < HAND_ROWS; row += HAND_ROWS - 1) { /* its first row, and its last */
+        const uint64_t update = row + 1;
+        struct compare_column *const norm = hand_column(LOG_GRAD_NORM);
+        hand_add(LOG_LOSS_SCALE, 1.0);
+        hand_points[2][1][row].value = 1024.0;
+        norm->first_update = update;
+        norm->first[0].value = 2.0;
+        norm->first[1].value = 2048.0;
+        assert_true(norms_scaled(&hand_report, update));
+        hand_columns[2].side[1].count = row; /* where it has none of that update */
+        assert_false(norms_scaled(&hand_report, update));
+        open_loop();
+        hand_report.loop.side = 1;
+    }
     hand_column(LOG_GRAD_NORM)->pairs = 0; /* where they were not both recorded */
     assert_true(norms_scaled(&hand_report, 5));
+    open_loop();
+    hand_column(LOG_GRAD_NORM)->pairs = 1; /* one pair is recorded, and there is no loss scale */
+    assert_false(norms_scaled(&hand_report, 5));
     open_loop();
     assert_false(norms_scaled(&hand_report, 4));
     for (int32_t kind = COMPARE_LOOP_KEEPS; kind <= COMPARE_LOOP_SCALED; kind++)

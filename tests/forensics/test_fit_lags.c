@@ -20,13 +20,13 @@
 #include "forensics/fit_lags.c" /* for the parts, which no other file asks for */
 #include "tests/base/helper_draws.h"
 
-enum { ROWS = 5, MANY = 10, TABLE = 40, MOST = 9, LOGS = 20000 };
+enum { ROWS = 5, MANY = 10, TABLE = 40, WIDE = 160, MOST = 9, LOGS = 20000 };
 
-static double table[TABLE];
+static double table[WIDE];
 
 double given_applied(const struct contract_plan *plan, uint64_t k) {
     (void)plan;
-    assert_true(k < TABLE);
+    assert_true(k < WIDE);
     return table[k];
 }
 
@@ -195,6 +195,56 @@ static void validate_what_comes_back(void **state) {
                 model.now.total = 2.0 * (double)(10 * rows) * (1.0 - 0x1p-21);
                 assert_int_equal(comes_back(&lags), 0); /* but for rounding it is the end */
             }
+    for (uint64_t more = 0; more < 4; more++) { /* which is a millionth, and not a bit more */
+        points[0].update = (UINT64_C(1) << 20) + more;
+        open_lags(1, "hf");
+        model.needs_total = 1;
+        model.unit = model.scale = 1.0;
+        model.now.total = 0x1p20;
+        assert_int_equal(comes_back(&lags), more > 1);
+    }
+}
+
+/* Two rows of neighbouring updates, each of which admits every third lag: the first 0, 3, 6 .., and
+ * the second 2, 5, 8 .. and `also`. Lags of a way are alike there, or the second has one more. */
+static void open_stairs(size_t rows, uint32_t steps, uint32_t also) {
+    const size_t first = 3 * (size_t)steps + 2;
+    for (size_t k = 0; k < WIDE; k++)
+        table[k] = k > first ? 5.0 : (first - k) % 3 == 0 ? 1.0 : (first - k) % 3 == 1 ? 2.0 : 4.0;
+    table[first + 1 - also] = 2.0;
+    table[first + 4] = 3.0; /* which the third row alone shows, behind 3 `steps` skipped updates */
+    points[0] = (struct series_point){.update = first, .row = 0, .value = 1.0};
+    points[1] = (struct series_point){.update = first + 1, .row = 1, .value = 2.0};
+    points[2] =
+        (struct series_point){.update = first + 4 + 3 * (size_t)steps, .row = 2, .value = 3.0};
+    open_lags(rows, "hf");
+    lags.most = 3 * steps;
+    lags.seen[0] = lags.seen[1] = (struct fit_lag){0, 3 * steps};
+}
+
+/* Each round takes the lowest lags of both rows one step up, and a quiet one ends it; those of 16
+ * rounds are found, and what takes longer is given up. The same of the highest, one step down. */
+static void validate_rounds(void **state) {
+    (void)state;
+    size_t settled = 0, given_up = 0;
+    for (uint32_t steps = 1; steps < 20; steps++) {
+        open_stairs(2, steps, 3 * steps); /* as many rounds, one for the end, and a quiet one */
+        const int up = settle(&lags);
+        assert_int_equal(up, steps + 2 <= 16);
+        for (size_t i = 0; i < 2 && up; i++)
+            assert_true(lags.seen[i].low == 3 * steps && lags.seen[i].high == 3 * steps);
+        open_stairs(3, steps, 0); /* as many rounds, and a quiet one */
+        lags.seen[1].high = 3 * steps - 1;
+        lags.seen[2] = (struct fit_lag){3 * steps, 3 * steps};
+        const int down = settle(&lags);
+        assert_int_equal(down, steps + 1 <= 16);
+        for (size_t i = 0; i < 2 && down; i++)
+            assert_true(lags.seen[i].low == 0 && lags.seen[i].high == 0);
+        settled += (size_t)(up + down);
+        given_up += (size_t)(!up + !down);
+    }
+    assert_int_equal(settled, 14 + 15);
+    assert_int_equal(given_up, 5 + 4);
 }
 
 /* What a row may print with a peak that is off by a share: 1/16 of the value, exactly. */
@@ -789,6 +839,7 @@ int main(void) {
         cmocka_unit_test(corroborate_lags_of_what_falls),
         cmocka_unit_test(corroborate_lags_of_what_comes_back),
         cmocka_unit_test(validate_what_comes_back),
+        cmocka_unit_test(validate_rounds),
         cmocka_unit_test(validate_blur),
         cmocka_unit_test(corroborate_what_is_shown),
         cmocka_unit_test(corroborate_parts),

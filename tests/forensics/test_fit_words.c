@@ -272,6 +272,11 @@ static void validate_strides(void **state) {
         {2.0, 1, 1, 2, "unit_mismatch"},
         {0.5, 1, 1, 0, "unit_mismatch"},
         {0.125, 0, 0, 0, "unit_mismatch"},
+        {1.5, 1, 1, 1, "other_stride"}, /* neither a share of an update nor a number above */
+        {3.0, 1, 1, 8, "other_stride"},
+        {3.0, 8, 1, 1, "other_stride"},
+        {3.0, 1, 8, 1, "other_stride"},
+        {0x1.fffffffffffffp-1, 1, 1, 8, "unit_mismatch"},
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         known.request.processes = cases[i].processes;
@@ -737,6 +742,20 @@ static void validate_events_and_stages(void **state) {
     fit.segment_count = 3;
     segments[1].event = FIT_JUMP;
     segments[2].event = FIT_RESET;
+    NAMED(bug_of_event(&search, &fit), "scheduler_not_restored");
+    /* What stands behind the last segment is none of the fit: neither a second jump nor a reset. */
+    fit.segment_count = 2;
+    segments[1].event = segments[2].event = FIT_JUMP;
+    NAMED(bug_of_event(&search, &fit), NULL);
+    fit.segment_count = 2;
+    segments[2].event = FIT_RESET;
+    NAMED(bug_of_event(&search, &fit), NULL);
+    /* Behind the next training another break counts. */
+    fit.segment_count = 3;
+    segments[1].event = segments[2].event = FIT_RESET;
+    segments[1].shift = -200;
+    points[9].update = 200;
+    assert_true(fit_is_next_stage(&fit, 1, &series) && !fit_is_next_stage(&fit, 2, &series));
     NAMED(bug_of_event(&search, &fit), "scheduler_not_restored");
     /* A counter that is 0 again behind the end is the next training. */
     for (uint64_t began = 98; began < 106; began++) {
