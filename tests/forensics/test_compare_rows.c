@@ -96,6 +96,39 @@ static void validate_rows(void **state) {
     number(1);
 }
 
+/* One row that lies between two whole numbers of updates: where its epoch leaves both open, nothing
+ * is numbered, be the other one more or less. */
+static void validate_neighbours(void **state) {
+    (void)state;
+    static const struct {
+        double updates, half;
+        int64_t stride; /* 1: the row stays where it is */
+    } cases[] = {{2.375, 0.5, 2},  {2.375, 0.625, 1}, {2.375, 0.75, 1}, {2.625, 0.25, 1},
+                 {2.625, 0.5, 3},  {2.625, 0.625, 1}, {2.625, 0.75, 1}, {1.625, 0.5, 2},
+                 {1.625, 0.75, 1}, {1.375, 0.5, 1},   {2.0, 0.5, 2},    {2.0, 1.5, 1},
+                 {2.0, 0.875, 2},  {1.5, 0.5, 1},     {1.4375, 0.5, 1}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        open_logs();
+        logs[1].rows = 1;
+        values[1][0] = cases[i].updates / 32.0;
+        quanta[1][0] = (float)(2.0 * cases[i].half / 32.0);
+        assert_int_equal(compare_number_rows(&logs[0], &logs[1], &arena), STATUS_OK);
+        if (steps[1][0] != cases[i].stride) fail_msg("case %zu: %d", i, (int)steps[1][0]);
+        assert_int_equal(logs[1].step_guessed, cases[i].stride == 1);
+        assert_int_equal(steps[1][1], 2); /* which is no row of it */
+    }
+    /* Of the notes that stood there all others stay, wherever the one on numbers stands. */
+    static const char *const notes[] = {"its rows are numbered from 1", "second", "third"};
+    open_logs();
+    logs[1].notes = notes;
+    logs[1].note_count = COUNT_OF(notes);
+    assert_int_equal(compare_number_rows(&logs[0], &logs[1], &arena), STATUS_OK);
+    assert_int_equal(logs[1].note_count, 3);
+    assert_string_equal(logs[1].notes[0], "second");
+    assert_string_equal(logs[1].notes[1], "third");
+    open_logs();
+}
+
 enum { WHOLE = 20, LATE = 12, FIRST = 5 };
 
 /* A has updates 1 to 20. B has steps 5 to 16 of it, which are updates 6 to 17. */
@@ -312,6 +345,6 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_edges_of_epochs), cmocka_unit_test(validate_shifted_rows),
         cmocka_unit_test(validate_edges_of_shifts), cmocka_unit_test(validate_rows),
-        cmocka_unit_test(validate_counts_from_0)};
+        cmocka_unit_test(validate_neighbours),      cmocka_unit_test(validate_counts_from_0)};
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }

@@ -408,6 +408,90 @@ static void validate_peaks(void **state) {
     }
 }
 
+/* Tells whether a peak is found of these rows, and counts all that are. */
+static int finds_peak(double peak, double floor, size_t *turns) {
+    struct fit_cycles out = {.floor = floor, .digits = 1};
+    int seen = 0;
+    *turns = 0;
+    while (fit_next_cycles(&window, &out)) {
+        assert_true((*turns)++ < 1000);
+        seen |= out.peak == peak;
+    }
+    return seen;
+}
+
+/* Rows may all lie at a half of the peak and below where a cycle begins between them, and at a
+ * tenth where none does: that high a peak is tried, and none above it. */
+static void validate_highest_peaks(void **state) {
+    (void)state;
+    size_t turns;
+    static const double restarts[] = {2.0, 3.0};
+    for (size_t at = 0; at < COUNT_OF(restarts); at++)
+        for (uint64_t cycles = 2; cycles < 4; cycles++) { /* one beginning, or two */
+            const double peak = restarts[at];
+            const uint64_t from = at == 0 ? 8 : 10, length = at == 0 ? 16 : 15;
+            size_t count = 0;
+            for (uint64_t k = 0; k < cycles * length; k++) {
+                if (k % length < from) continue;
+                points[count] = (struct series_point){.update = 100 + k};
+                points[count++].value =
+                    0.5 * peak * (1.0 + cos(PI * (double)(k % length) / (double)length));
+            }
+            if (at == 0) assert_true(fabs(points[0].value - 1.0) < 1e-15);
+            if (at == 0)
+                for (size_t i = 0; i < count; i += length - from)
+                    points[i].value = 1.0;
+            open_window(count);
+            assert_int_equal(finds_peak(peak, 0.0, &turns), at == 0);
+        }
+    for (int above = 0; above < 2; above++) { /* the LR of the first row is 1, of 10 or of 11 */
+        const double peak = above ? 11.0 : 10.0, first = acos(2.0 / peak - 1.0);
+        const double begin = 100.0 - 20.0 * first / (PI - first), length = 120.0 - begin;
+        for (size_t i = 0; i < 20; i++) {
+            points[i] = (struct series_point){.update = 100 + i};
+            points[i].value =
+                0.5 * peak * (1.0 + cos(PI * ((double)points[i].update - begin) / length));
+        }
+        assert_true(fabs(points[0].value - 1.0) < 1e-14);
+        points[0].value = 1.0;
+        open_window(20);
+        assert_int_equal(finds_peak(peak, 0.0, &turns), !above);
+    }
+}
+
+/* All rows are looked at where the LR rises at once. Rows that print alike are no rise. */
+static void validate_rises(void **state) {
+    (void)state;
+    size_t turns;
+    for (size_t count = 6; count < 9; count++) { /* of these the first two print alike */
+        for (size_t i = 0; i < count; i++) {
+            points[i] = (struct series_point){.update = 1 + i, .quantum = 1e-5};
+            points[i].value = 0.5e-3 * (1.0 + cos(PI * (double)i / 20.0));
+            points[i].value = 1e-5 * round(points[i].value / 1e-5);
+        }
+        points[0].value = points[1].value;
+        open_window(count);
+        window.known_lr = 1e-3;
+        points[0].quantum = points[1].quantum = 2e-5;
+        (void)finds_peak(1e-3, 0.0, &turns); /* those behind it, where they are enough */
+        if (turns != (count - 1 >= 6)) fail_msg("%zu rows: %zu turns", count, turns);
+    }
+    /* A cycle that begins at the second row, above the first, and falls below it at the third. */
+    for (int rises = 0; rises < 2; rises++) {
+        const struct planted of = {1e-3, 0.0, rises ? 8.88 : 9.52, 1.6, 15};
+        for (size_t i = 0; i < 15; i++) {
+            points[i] = (struct series_point){.update = 10 + i};
+            points[i].value = planted_at(&of, (double)points[i].update);
+        }
+        assert_int_equal(points[1].value > points[0].value, rises);
+        if (rises) assert_true(points[0].value >= points[2].value);
+        open_window(15);
+        window.known_lr = 1e-3;
+        assert_true(finds_peak(1e-3, 0.0, &turns));
+        assert_int_equal(turns, rises ? 2 : 1);
+    }
+}
+
 /* All turns in order: the peaks from the largest LR on, by their digits, of the rows behind the
  * first rise and then of all rows, where that is another thing. */
 static void corroborate_turns(void **state) {
@@ -465,9 +549,10 @@ static void corroborate_turns(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(corroborate_rows),    cmocka_unit_test(validate_angles),
-        cmocka_unit_test(corroborate_planted), cmocka_unit_test(corroborate_lines),
-        cmocka_unit_test(validate_peaks),      cmocka_unit_test(corroborate_turns),
+        cmocka_unit_test(corroborate_rows),       cmocka_unit_test(validate_angles),
+        cmocka_unit_test(corroborate_planted),    cmocka_unit_test(corroborate_lines),
+        cmocka_unit_test(validate_highest_peaks), cmocka_unit_test(validate_rises),
+        cmocka_unit_test(validate_peaks),         cmocka_unit_test(corroborate_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

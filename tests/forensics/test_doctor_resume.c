@@ -424,6 +424,22 @@ static void validate_losses(void **state) {
         else
             assert_int_equal(strncmp(got, "resume_sees_other_data possible 9", 33), 0);
     }
+    for (int which = 0; which < 2; which++) { /* two resumes behind each other: each is looked at */
+        open_rows();
+        resume(12, 9);
+        for (size_t i = 13; i < ROWS; i++) {
+            points[i].update = i - 8;
+            step[i] = (int64_t)i - 8;
+            points[i].value = 100.0 - (double)(points[i].update - 1);
+        }
+        points[which == 0 ? 12 : 13].value = 7.0;
+        assert_string_equal(say(data_at_resume),
+                            which == 0
+                                ? "resume_sees_other_data possible 9, 2: Update 9 was run twice, "
+                                  "before and after a resume, with another loss."
+                                : "resume_sees_other_data possible 5, 2: Update 5 was run twice, "
+                                  "before and after a resume, with another loss.");
+    }
     open_rows();
     resume(ROWS - 1, 9); /* the last row may be a mean, and nothing says so */
     column.windowed = 1;

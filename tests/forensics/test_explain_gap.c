@@ -63,6 +63,48 @@ static void validate_gaps(void **state) {
                              count >= 6 ? COMPARE_GAP_ROUNDING : COMPARE_GAP_BETWEEN);
         }
     }
+    /* At its threshold a sixteenth of what the column varies by is rounding, and a half is none. */
+    static const struct {
+        double by, gap;
+        enum compare_gap is;
+    } exact[] = {{0.25, 0.015625, COMPARE_GAP_ROUNDING},
+                 {0.25, 0.015625 + 0x1p-40, COMPARE_GAP_BETWEEN},
+                 {0.25, 0.125 - 0x1p-40, COMPARE_GAP_BETWEEN},
+                 {0.25, 0.125, COMPARE_GAP_OTHER},
+                 {8.0, 0.5, COMPARE_GAP_ROUNDING},
+                 {8.0, 4.0, COMPARE_GAP_OTHER}};
+    for (size_t i = 0; i < COUNT_OF(exact); i++) {
+        open_gap();
+        for (size_t s = 0; s < 2; s++)
+            for (size_t row = 0; row < HAND_ROWS; row++)
+                hand_points[0][s][row].value = 10.0 + (row % 2 == 0 ? 0.0 : exact[i].by);
+        if (gap_of(exact[i].gap, 1.0) != exact[i].is) fail_msg("exact case %zu", i);
+        /* It is a share of the larger number, on whichever side that stands. */
+        if (exact[i].by < 8.0) continue;
+        for (int sign = -1; sign <= 1; sign += 2) {
+            const double a = sign < 0 ? 8.0 : 10.0, b = 18.0 - a;
+            assert_int_equal(judge_values(judged, a, b, 0.25), COMPARE_GAP_BETWEEN);
+            assert_int_equal(judge_values(judged, a, b, 0.22), COMPARE_GAP_BETWEEN);
+            assert_int_equal(judge_values(judged, a, b, 0.19), COMPARE_GAP_OTHER);
+        }
+    }
+    /* Without rows enough, a tenth of that share is rounding, and nothing above it. */
+    open_gap();
+    hand_columns[0].side[0].count = hand_columns[0].side[1].count = 5;
+    assert_true(0.1 * 10.0 * 1.0 == 1.0);
+    assert_int_equal(judge_values(judged, 1.0, 0.0, 10.0), COMPARE_GAP_ROUNDING);
+    assert_int_equal(judge_values(judged, 1.0, 0.0, 9.999), COMPARE_GAP_BETWEEN);
+    /* Each change counts once, the first as well as the last, and none behind the last row. */
+    static const double middle_of[][7] = {{0.0, 0.01, 0.02, 0.03, 1.03, 2.03, 9.0},
+                                          {0.0, 1.0, 2.0, 2.01, 2.02, 2.03, 2.04}};
+    for (size_t i = 0; i < COUNT_OF(middle_of); i++) {
+        open_gap();
+        for (size_t row = 0; row < 7; row++)
+            hand_points[0][0][row].value = middle_of[i][row];
+        hand_columns[0].side[0].count = 6; /* five changes, of which three are small */
+        assert_true(fabs(variation_of(&hand_columns[0].side[0]) - 0.01) < 1e-9);
+    }
+    open_gap();
     static const enum log_name rewards[] = {LOG_REWARD_CHOSEN, LOG_REWARD_REJECTED,
                                             LOG_REWARD_MARGIN};
     for (int32_t name = LOG_OTHER + 1; name < LOG_NAMES; name++) {

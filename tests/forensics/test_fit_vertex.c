@@ -143,6 +143,42 @@ static void validate_exact_slack(void **state) {
     }
 }
 
+/* Lets the printed digits of the first row leave the turn open by exactly one update, which is too
+ * much, and by the least step less. */
+static void validate_how_far_the_turn_is_open(void **state) {
+    (void)state;
+    size_t exact = 0;
+    for (uint64_t end = 40; end < 140; end++) {
+        struct fit_window window = exact_window(end, 8.0);
+        struct fit_vertex out;
+        double low = 0.0, high = 1e6, turn_off, value_off;
+        struct parabola p;
+        for (size_t i = 0; i < 3; i++) {
+            p.at[i] = 16.0 * (double)i;
+            p.value[i] = points[TOP + 1 + 16 * i].value;
+        }
+        for (int halving = 0; halving < 200; halving++) {
+            double half[3];
+            points[TOP + 1].quantum = 0.5 * (low + high);
+            for (size_t i = 0; i < 3; i++)
+                half[i] = fit_half(&points[TOP + 1 + 16 * i], window.scale);
+            errors_of(&p, half, &turn_off, &value_off);
+            if (turn_off == 1.0) break;
+            if (turn_off < 1.0)
+                low = points[TOP + 1].quantum;
+            else
+                high = points[TOP + 1].quantum;
+        }
+        assert_int_equal(fit_find_vertex(&window, &out), turn_off < 1.0);
+        exact += turn_off == 1.0;
+        points[TOP + 1].quantum *= 0.999;
+        assert_true(fit_find_vertex(&window, &out));
+        points[TOP + 1].quantum *= 1.002;
+        assert_false(fit_find_vertex(&window, &out));
+    }
+    assert_true(exact > 10);
+}
+
 static void validate_refused(void **state) {
     (void)state;
     struct fit_window window = exact_window(60, 8.0);
@@ -233,6 +269,29 @@ static void validate_lines(void **state) {
         assert_true(out.slope_off == (at_first + at_last) / way);
     }
     assert_true(found > CASES / 8 && refused > CASES / 8);
+    /* Where the line is 0 a row can be off by exactly what printing allows. */
+    for (size_t n = 1; n < LOOKS; n++)
+        for (int quanta = 0; quanta < 3; quanta++) {
+            struct fit_line out;
+            plant(6, 1, 0.0, 0.0, 0.0);
+            for (size_t i = 0; i < ROWS_MOST; i++)
+                points[i].value = 6.0 + 2.0 * (double)n - (double)points[i].update;
+            const struct fit_window window = window_of(TOP + 1 + 32);
+            struct series_point *const row = &points[TOP + 1 + 2 * n];
+            assert_true(row->value == 0.0);
+            row->quantum = 0.25 * quanta;
+            for (int i = 0; i < 4; i++)
+                row->value =
+                    fit_half(row, window.scale) + (fit_half(&points[TOP + 1], window.scale) +
+                                                   fit_half(&points[TOP + 1 + 32], window.scale));
+            assert_true(fit_find_line(&window, &out));
+            row->value = nextafter(row->value, 1e9);
+            assert_false(fit_find_line(&window, &out));
+            row->value = 0.0; /* and no row lies in front of the first */
+            assert_true(fit_find_line(&window, &out));
+            row->update = 5;
+            assert_false(fit_find_line(&window, &out));
+        }
 }
 
 /* Rows that lie at one update have no slope: a log that ran its update again at the end. */
@@ -256,9 +315,13 @@ static void validate_a_way_of_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_planted),     cmocka_unit_test(validate_slack),
-        cmocka_unit_test(validate_exact_slack), cmocka_unit_test(validate_refused),
-        cmocka_unit_test(validate_lines),       cmocka_unit_test(validate_a_way_of_nothing),
+        cmocka_unit_test(validate_planted),
+        cmocka_unit_test(validate_slack),
+        cmocka_unit_test(validate_exact_slack),
+        cmocka_unit_test(validate_refused),
+        cmocka_unit_test(validate_how_far_the_turn_is_open),
+        cmocka_unit_test(validate_lines),
+        cmocka_unit_test(validate_a_way_of_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

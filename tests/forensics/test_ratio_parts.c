@@ -356,8 +356,17 @@ static void validate_candidates(void **state) {
                          candidates_near(1.0 / (double)n) == 1);
     }
     /* More processes than any run has: 1025 is near enough to this, and 1024 no longer. */
-    const double beyond = 1024.5 * (1.0 + FIRST_DRIFT);
-    assert_int_equal(candidate_in((struct interval){beyond, beyond}).kind, COMPARE_FACTOR_NONE);
+    const double past = 1024.5 * (1.0 + FIRST_DRIFT);
+    assert_int_equal(candidate_in((struct interval){past, past}).kind, COMPARE_FACTOR_NONE);
+    /* 1024 is the last of them: 1024.9 is within its drift alone, and 1026 would be 1025. */
+    for (int inverse = 0; inverse < 2; inverse++)
+        for (int beyond = 0; beyond < 2; beyond++) {
+            const double n = beyond ? 1026.0 : 1024.9, ratio = inverse ? 1.0 / n : n;
+            const struct candidate last = candidate_in((struct interval){ratio, ratio});
+            const int32_t kind = inverse ? COMPARE_FACTOR_INVERSE : COMPARE_FACTOR_WHOLE;
+            assert_int_equal(last.kind, beyond ? COMPARE_FACTOR_NONE : kind);
+            assert_int_equal(last.n, beyond ? 0 : 1024);
+        }
     assert_int_equal(candidate_in((struct interval){2.0, 3.0}).kind, COMPARE_FACTOR_NONE);
     assert_int_equal(candidate_in((struct interval){1.1, 1.2}).kind, COMPARE_FACTOR_NONE);
     assert_int_equal(candidate_in((struct interval){1.4142, 1.4143}).kind, COMPARE_FACTOR_ROOT);

@@ -181,6 +181,28 @@ static void validate_strides(void **state) {
 }
 
 /* Each number that makes two finds two. */
+/* A stride that is listed is not listed again, be it the first or the last; what stands behind the
+ * last is none; and 1 and what is no number above 0 are no strides. */
+static void validate_listed_strides(void **state) {
+    (void)state;
+    for (size_t n = 0; n <= 5; n++)
+        for (size_t s = 0; s < 8; s++) {
+            double strides[STRIDES] = {2.0, 3.0, 4.0, 5.0, 6.0, 7.0};
+            static const double asked[] = {2.0, 3.0, 4.0, 5.0, 6.0, 1.0, 0.0, -2.0};
+            size_t count = n;
+            add_stride(strides, &count, asked[s]);
+            const int listed = s < n || s > 4;
+            assert_int_equal(count, listed ? n : n + 1);
+            if (!listed) assert_true(strides[n] == asked[s]);
+        }
+    double full[STRIDES];
+    size_t count = 0;
+    for (size_t n = 0; n < STRIDES + 2; n++)
+        add_stride(full, &count, 2.0 + (double)n);
+    assert_int_equal(count, STRIDES);
+    assert_true(full[STRIDES - 1] == 1.0 + STRIDES);
+}
+
 static void validate_equal_finds(void **state) {
     (void)state;
     struct fit_segment pieces[2][2];
@@ -441,10 +463,11 @@ static void validate_ends_that_rows_give(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_equal_columns), cmocka_unit_test(corroborate_round_numbers),
-        cmocka_unit_test(validate_flat_ends),     cmocka_unit_test(validate_strides),
-        cmocka_unit_test(validate_equal_finds),   cmocka_unit_test(validate_ends_of_a_search),
-        cmocka_unit_test(corroborate_seeds),      cmocka_unit_test(validate_ends_that_rows_give),
+        cmocka_unit_test(validate_equal_columns),       cmocka_unit_test(corroborate_round_numbers),
+        cmocka_unit_test(validate_flat_ends),           cmocka_unit_test(validate_strides),
+        cmocka_unit_test(validate_equal_finds),         cmocka_unit_test(validate_listed_strides),
+        cmocka_unit_test(validate_ends_of_a_search),    cmocka_unit_test(corroborate_seeds),
+        cmocka_unit_test(validate_ends_that_rows_give),
     };
     return cmocka_run_group_tests(tests, take_finds, leave_finds);
 }
