@@ -373,7 +373,8 @@ static void verify_forged_input_is_refused(void **state) {
     struct arena arena = ARENA_EMPTY;
     struct orders orders;
     struct orders_shares shares;
-    uint8_t twice[] = {0, 0, 1, 0, 0, 1, 1, 0}, beyond[] = {0, 9, 1, 0, 0, 1, 1, 0};
+    uint8_t twice[] = {0, 0, 1, 0, 0, 1, 1, 0}, beyond[] = {0, 9, 1, 0, 0, 1, 1, 0},
+            next[] = {0, 1, 1, 2, 0, 1, 1, 0};
     uint8_t right[] = {0, 1, 1, 0, 0, 1, 1, 0};
     const uint32_t masks[] = {0, 1, 2, 3}, unsorted[] = {0, 2, 1, 3}, wide[] = {0, 1, 2, 7},
                    doubled[] = {0, 1, 1, 2, 3};
@@ -391,6 +392,9 @@ static void verify_forged_input_is_refused(void **state) {
                      STATUS_INPUT);
     assert_int_equal(orders_estimate(&(struct orders){2, 4, beyond}, masks, v, 4, ALPHA, &shares),
                      STATUS_INPUT);
+    assert_int_equal(orders_estimate(&(struct orders){2, 4, next}, masks, v, 4, ALPHA, &shares),
+                     STATUS_INPUT);
+    assert_non_null(strstr(status_text(), "names factor 2 at place 1"));
     assert_int_equal(orders_draw(1, 1, 4, &arena, &orders), STATUS_INTERNAL);
     assert_int_equal(orders_draw(1, ORDERS_FACTORS + 1, 4, &arena, &orders), STATUS_INTERNAL);
     assert_int_equal(orders_draw(1, 6, 5, &arena, &orders), STATUS_INTERNAL);
