@@ -95,6 +95,11 @@ static void validate_calls(void **state) {
     refuse(trace_put_pair(trace, 1, &pair), STATUS_INTERNAL, "pair 1 of 1");
     refuse(trace_put_record(trace, 3, sample_record(&sample, 0, 1)), STATUS_INTERNAL, "run 3 of 3");
     refuse(trace_put_snapshot(trace, 0, 1, bytes), STATUS_INTERNAL, "has no stored states");
+    struct record far = *sample_record(&sample, 0, 1);
+    far.step = (uint64_t)INT64_MAX + 1;
+    refuse(trace_put_record(trace, 0, &far), STATUS_INTERNAL,
+           "update 9223372036854775808 comes after update 0");
+    refuse(trace_put_snapshot(trace, 3, 1, bytes), STATUS_INTERNAL, "run 3 of 3 has no");
     require(sample_put(&sample, trace, 1, 2));
     run.plan = sample.plan.runs[0];
     require(trace_follow_run(trace, 0, &sample.arena, &run));
@@ -150,8 +155,23 @@ static void validate_plans(void **state) {
     sample.plan.writer = "another";
     refuse_plan(&sample, "run \"baseline\" is ours, and the trace names a foreign writer");
     sample.plan = sound;
+    memcpy(runs, sound.runs, sizeof runs);
+    long_name[200] = '\0'; /* the longest name */
+    sample.plan.runs = runs;
+    runs[1].id = long_name;
+    runs[1].arm = long_name;
+    struct trace *trace;
+    require(trace_create(sample.path, &sample.plan, &sample.arena, &trace));
+    trace_abandon(trace);
+    unlink(sample.part);
+    sample.plan = sound;
     memcpy(arrays, sound.arrays, sizeof arrays);
     sample.plan.arrays = arrays;
+    arrays[0].rank = 0;
+    refuse_plan(&sample, "needs rank 1 or 2 and no empty axis");
+    arrays[0].rank = 3;
+    refuse_plan(&sample, "needs rank 1 or 2 and no empty axis");
+    arrays[0] = sound.arrays[0];
     arrays[0].path = "floor//of/distance";
     refuse_plan(&sample, "is not a group path");
     sample_close(&sample);
@@ -481,6 +501,16 @@ static void validate_foreign_objects(void **state) {
             fail_msg("case %zu: %s, not %s", i,
                      report.problem_count > 0 ? report.problems[0] : "nothing", cases[i].said);
     }
+    struct foreign_report report;
+    char name[206] = "runs/";
+    memset(name + 5, 'r', 200); /* the longest name */
+    sample_write_foreign(sample.path, UPDATES);
+    const hid_t file = edit(sample.path);
+    assert_true(H5Lmove(file, "runs/main", file, name, H5P_DEFAULT, H5P_DEFAULT) >= 0);
+    H5Fclose(file);
+    require(foreign_check(sample.path, &sample.arena, &report));
+    for (uint32_t p = 0; p < report.problem_count; p++)
+        assert_null(strstr(report.problems[p], "expected a name"));
     H5Tclose(opaque);
     H5Tclose(fixed);
     H5Tclose(variable);
