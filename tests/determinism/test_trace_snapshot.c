@@ -175,6 +175,7 @@ static void validate_misuse(void **state) {
     require(trace_put_snapshot(trace, 0, 2, bytes));
     assert_int_equal(trace_put_snapshot(trace, 0, 2, bytes), STATUS_INTERNAL);
     assert_int_equal(trace_put_snapshot(trace, 0, 1, bytes), STATUS_INTERNAL);
+    assert_int_equal(trace_put_snapshot(trace, 0, (uint64_t)INT64_MAX + 1, bytes), STATUS_INTERNAL);
     assert_int_equal(trace_put_snapshot(trace, 2, 3, bytes), STATUS_INTERNAL);
     assert_int_equal(trace_put_snapshot(trace, 3, 3, bytes), STATUS_INTERNAL);
     require(trace_put_snapshot(trace, 0, 3, bytes));
