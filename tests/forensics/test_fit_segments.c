@@ -331,6 +331,53 @@ static void validate_opened_totals(void **state) {
     arena_close(&t.arena);
 }
 
+/* What is kept of a way: the errors of all its rows, each under the segment that holds it. */
+static void validate_errors_of_a_way(void **state) {
+    (void)state;
+    static const size_t at[] = {0, 4, 5, 9};
+    for (size_t pieces_of = 1; pieces_of <= COUNT_OF(at); pieces_of++)
+        for (size_t worst = 0; worst < 12; worst++) {
+            struct fit_solution solution = {.max_error = 77.0, .rms_error = 77.0};
+            double sum = 0.0, most = 0.0;
+            memset(&t, 0, sizeof t);
+            fit_known_init(&t.known);
+            t.model = models[0];
+            t.numbers = (struct fit_numbers){.lr = 1e-3, .total = 50.0, .stride = 1.0};
+            t.series = (struct series){t.points, 12};
+            for (size_t i = 0; i < 12; i++)
+                t.points[i] =
+                    (struct series_point){.update = 3 + i, .row = i, .value = 1.0, .quantum = 1e-6};
+            open_path();
+            t.path.count = pieces_of;
+            t.path.opened = 1;
+            t.path.scale = t.search.scale = 1e-3;
+            for (size_t s = 0; s < pieces_of; s++)
+                t.path.segments[s] = (struct fit_segment){
+                    .point = at[s], .shift = -(int64_t)s, .scale = 1.0 - 0.25 * (double)s};
+            for (size_t i = 0; i < 12; i++) { /* shares of a printed step, one of them a half */
+                const double off = i == worst ? 0.5 : 0.03125 * (double)(i % 4);
+                size_t s = 0;
+                for (size_t other = 1; other < pieces_of; other++)
+                    s = i >= at[other] ? other : s;
+                /* hf prints f(n - 1) = (total - n + 1) / total at update n. */
+                const double n = (double)t.points[i].update - (double)s;
+                t.points[i].value =
+                    1e-3 * (1.0 - 0.25 * (double)s) * (51.0 - n) / 50.0 + 1e-6 * off;
+                sum += off * off;
+                most = fmax(most, off);
+            }
+            assert_int_equal(add_path(&t.search, &t.path, &solution), STATUS_OK);
+            assert_int_equal(t.search.count, 1);
+            const struct fit_found *const kept = &t.search.found[0];
+            assert_int_equal(kept->segment_count, pieces_of);
+            assert_true(kept->segments != t.path.segments && kept->opened == 1);
+            assert_true(kept->solution.numbers.total == 50.0);
+            assert_true(fabs(kept->solution.max_error - most) < 1e-6);
+            assert_true(fabs(kept->solution.rms_error - sqrt(sum / 12.0)) < 1e-6);
+            arena_close(&t.arena);
+        }
+}
+
 /* Rows that show one LR up to the end are a level, unless the log shows a resume in front of them,
  * or the schedule is a constant. */
 static void validate_levels(void **state) {
@@ -601,10 +648,15 @@ static void validate_rows_up_to_a_skip(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_columns),       cmocka_unit_test(validate_breaks),
-        cmocka_unit_test(validate_levels),        cmocka_unit_test(validate_ends),
-        cmocka_unit_test(validate_soundness),     cmocka_unit_test(validate_early_updates),
-        cmocka_unit_test(validate_opened_totals), cmocka_unit_test(validate_rows_up_to_a_skip),
+        cmocka_unit_test(validate_columns),
+        cmocka_unit_test(validate_breaks),
+        cmocka_unit_test(validate_levels),
+        cmocka_unit_test(validate_errors_of_a_way),
+        cmocka_unit_test(validate_ends),
+        cmocka_unit_test(validate_soundness),
+        cmocka_unit_test(validate_early_updates),
+        cmocka_unit_test(validate_opened_totals),
+        cmocka_unit_test(validate_rows_up_to_a_skip),
     };
     return cmocka_run_group_tests(tests, take_models, leave_models);
 }

@@ -344,6 +344,40 @@ static void validate_what_follows(void **state) {
     arena_close(&arena);
 }
 
+/* Two updates as high as each other about a peak between them, of which no row shows the peak. */
+static void validate_a_peak_between_equal_rows(void **state) {
+    (void)state;
+    struct flat flat = flat_of("hf-4.50", "linear");
+    const struct block block = {.warmup = {2.5, 2.5}, .total = {5.0, 5.0}};
+    assert_true(share_at(&flat, 2.5, 5.0, 2) == 0.8 && share_at(&flat, 2.5, 5.0, 3) == 0.8);
+    for (uint64_t n = 0; n < 6; n++)
+        assert_int_equal(meets_peak(&flat, &block, n, n), n == 2 || n == 3);
+    assert_int_equal(meets_peak(&flat, &block, 0, 3), 1);
+    assert_int_equal(meets_peak(&flat, &block, 2, 5), 1);
+    assert_int_equal(meets_peak(&flat, &block, 0, 1), 0);
+    assert_int_equal(meets_peak(&flat, &block, 4, 5), 0);
+    arena_close(&arena);
+}
+
+/* Three rows that print one LR exactly: no total that reaches the last of them explains those, and
+ * shorter ones are not asked, wherever the row before it stands. */
+static void validate_totals_from_the_last_row_on(void **state) {
+    (void)state;
+    for (size_t count = 2; count < 4; count++)
+        for (uint64_t last = 4; last < 2000; last = 5 * last + 80) {
+            uint64_t skipped = 99;
+            open_scene("hf", "linear");
+            check.fitted = FIT_OF_WARMUP | FIT_OF_STEPS | FIT_OF_LR;
+            known.skips.counted = FIT_COUNTED_EXACTLY;
+            series.count = count;
+            points[1].update = 2;
+            points[2].update = last;
+            assert_int_equal(fit_check_refutes_flat(&series, &known, &check, &skipped), count > 2);
+            if (count > 2) assert_int_equal(skipped, 0);
+            arena_close(&arena);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_what_is_bounded),
@@ -352,6 +386,8 @@ int main(void) {
         cmocka_unit_test(verify_bounds_of_blocks),
         cmocka_unit_test(validate_rows_and_halves),
         cmocka_unit_test(validate_what_follows),
+        cmocka_unit_test(validate_a_peak_between_equal_rows),
+        cmocka_unit_test(validate_totals_from_the_last_row_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

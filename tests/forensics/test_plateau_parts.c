@@ -587,6 +587,53 @@ static void validate_list(void **state) {
     }
 }
 
+/* Drops are taken as they are where nothing explains the column, or something strange does: what
+ * counts is the first of the list, from the cost of a known bug on. */
+static void validate_when_drops_are_taken(void **state) {
+    (void)state;
+    static const double costs[] = {0.0, 0.59, 0.6, 0.61, 1.1, 1.3};
+    for (size_t a = 0; a <= COUNT_OF(costs); a++)
+        for (size_t b = 0; b < COUNT_OF(costs); b++) {
+            struct fit listed[3];
+            struct fit_set set = {.fits = listed, .count = a == COUNT_OF(costs) ? 0 : 2};
+            memset(listed, 0, sizeof listed);
+            listed[0].simplicity = a == COUNT_OF(costs) ? 0.1 : costs[a];
+            listed[1].simplicity = costs[b];
+            open_scene(3);
+            known.request.metric_count = 0;
+            assert_int_equal(fit_plateau(&search, &set), STATUS_OK);
+            const int taken = a == COUNT_OF(costs) || costs[a] >= 0.6;
+            assert_int_equal(tried_count, taken); /* nothing agrees, so the list stays */
+            assert_int_equal(set.count, a == COUNT_OF(costs) ? 0 : 2);
+            assert_ptr_equal(set.fits, listed);
+        }
+    for (int how = 0; how < 4;
+         how++) { /* an empty list, of which one is found, and what was asked */
+        struct fit_set set = {.fits = NULL};
+        open_scene(3);
+        known.request.metric_count = 0;
+        if (how == 1) known.request.schedule = "linear";
+        if (how == 2) points[11].value = 2.0 * PEAK; /* which is no staircase that falls */
+        if (how == 3) known.request.contract = contract_find("lag1");
+        accepts = 0;
+        assert_int_equal(fit_plateau(&search, &set), STATUS_OK);
+        assert_int_equal(set.count, how == 0);
+        if (how > 0) continue;
+        assert_true(set.fits[0].drops_taken && set.fits[0].simplicity == 0.7);
+        assert_int_equal(set.fits[0].same_logged, 0);
+        assert_int_equal(set.fits[0].same_applied, 0);
+        assert_int_equal(set.fits[0].same_throughout, 0);
+        assert_int_equal(set.groups, 1);
+    }
+    struct fit_set set = {.fits = NULL}; /* with a metric that explains it, none is taken */
+    open_scene(3);
+    accepts = 0;
+    assert_int_equal(fit_plateau(&search, &set), STATUS_OK);
+    assert_true(set.count > 0);
+    for (size_t i = 0; i < set.count; i++)
+        assert_int_equal(set.fits[i].drops_taken, 0);
+}
+
 static int close_arena(void **state) {
     (void)state;
     arena_close(&arena);
@@ -606,6 +653,7 @@ int main(void) {
         cmocka_unit_test(validate_plans),
         cmocka_unit_test(validate_floors),
         cmocka_unit_test(validate_list),
+        cmocka_unit_test(validate_when_drops_are_taken),
     };
     return cmocka_run_group_tests(tests, NULL, close_arena);
 }

@@ -14,7 +14,18 @@
 
 #include "base/macro.h"
 #include "forensics/doctor/doctor_run.c" /* for the conditions, which no other file asks for */
+#include "forensics/fit_lags.h"
+
+double given_lagged(struct fit_lags *lags, const struct series_point *point, uint32_t lag);
+int given_narrow(struct fit_lags *lags, const struct series_point *point, struct fit_lag *range);
+void given_numbers(struct fit_model *of, const struct fit_numbers *numbers);
+#define fit_lagged given_lagged
+#define fit_lags_narrow given_narrow
+#define fit_model_set given_numbers
 #include "forensics/fit_skips.c"
+#undef fit_lagged
+#undef fit_lags_narrow
+#undef fit_model_set
 #include "tests/base/helper_draws.h"
 
 enum { FINDS = 4, ROWS = 12, LOGS = 20000 };
@@ -22,6 +33,32 @@ enum { FINDS = 4, ROWS = 12, LOGS = 20000 };
 static struct fit_found finds[FINDS];
 static struct fit_known known;
 static struct fit_search search;
+
+/* A schedule that is a line in its peak: what a row has after so many skipped updates. */
+enum { LAGS = 24 };
+static double share[LAGS], floors[LAGS];
+static struct fit_model curve;
+
+double given_lagged(struct fit_lags *lags, const struct series_point *point, uint32_t lag) {
+    if (lags->model != &curve) return fit_lagged(lags, point, lag);
+    assert_true(lag < LAGS);
+    return curve.now.lr * share[lag] + floors[lag];
+}
+
+void given_numbers(struct fit_model *of, const struct fit_numbers *numbers) {
+    if (of == &curve)
+        of->now = *numbers;
+    else
+        fit_model_set(of, numbers);
+}
+
+int given_narrow(struct fit_lags *lags, const struct series_point *point, struct fit_lag *range) {
+    if (lags->model != &curve) return fit_lags_narrow(lags, point, range);
+    const double half = fit_half(point, lags->window->scale) + lags->blur * fabs(point->value);
+    for (uint32_t lag = range->low; lag <= range->high; lag++)
+        if (fabs(given_lagged(lags, point, lag) - point->value) <= half) return 1;
+    return 0;
+}
 
 static void open_search(void) {
     memset(finds, 0, sizeof finds);
@@ -85,6 +122,159 @@ static void validate_finds(void **state) {
     open_search();
     assert_int_equal(explained(&search, 2), 1); /* no peak is known */
     assert_int_equal(explained(&search, 3), 0);
+}
+
+/* The peak that is tried of a range: one that is known or that somebody may have typed, else its
+ * middle, with how far that may be off where the rows are rounded. */
+static void validate_peaks_of_a_range(void **state) {
+    (void)state;
+    static struct series_point row;
+    static const struct {
+        double low, high, known, quantum;
+        int typed, floor, any;
+        double peak, blur;
+    } cases[] = {
+        {3.0, 5.0, (double)NAN, 0.1, 0, 0, 0, 4.0, 0.25},
+        {0.5, 1.5, (double)NAN, 0.1, 0, 0, 0, 1.0, 0.5},
+        {4.0, 4.0, (double)NAN, 0.1, 0, 0, 0, 4.0, 0.0},
+        {3.0, 5.0, 3.0, 0.1, 0, 0, 0, 3.0, 0.0}, /* known, at either end of the range */
+        {3.0, 5.0, 5.0, 0.1, 0, 0, 0, 5.0, 0.0},
+        {3.0, 5.0, 5.25, 0.1, 0, 0, 0, 4.0, 0.25},
+        {3.0, 5.0, 2.75, 0.1, 0, 0, 0, 4.0, 0.25},
+        {3.0, 5.0, 2.75, 0.1, 1, 0, 0, 4.0, 0.0}, /* typed, and another than the known one */
+        {0.1234, 0.1236, (double)NAN, 0.1, 1, 0, 0, (double)NAN, 0.0}, /* none of three digits */
+        {0.1234, 0.1241, (double)NAN, 0.1, 1, 0, 0, 0.124, 0.0},
+        {0.1234, 0.1236, (double)NAN, 0.0, 0, 0, 0, 0.1235, 0.0}, /* an exact row: the shortest */
+        {0.123456782, 0.123456784, (double)NAN, 0.0, 0, 0, 0, 0.123456783, 0.0}, /* the middle */
+        {0.1234, 0.1236, (double)NAN, 0.1, 0, 1, 0, 0.1235, 0.0}, /* its floor is no share of it */
+        {5.0, 3.0, (double)NAN, 0.1, 0, 0, 0, (double)NAN, 0.0},  /* nothing is left */
+        {(double)NAN, (double)NAN, 4.0, 0.1, 0, 0, 0, (double)NAN, 0.0},
+        {0.0, 9.0, 4.0, 0.1, 0, 0, 1, 4.0, 0.0}, /* the row does not depend on it */
+        {0.0, 9.0, (double)NAN, 0.1, 0, 0, 1, 0.75, 0.0},
+        {0.0, 9.0, 0.1234, 0.1, 0, 0, 1, 0.1234, 0.0},
+        {0.0, 9.0, 0.1234, 0.1, 1, 0, 1, (double)NAN, 0.0},
+        {0.0, 9.0, 0.123, 0.1, 1, 0, 1, 0.123, 0.0},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        struct skips skips = {.search = &search, .typed = cases[i].typed};
+        const struct peaks peaks = {cases[i].low, cases[i].high, cases[i].any};
+        row = (struct series_point){.update = 5, .value = 0.5, .quantum = cases[i].quantum};
+        curve = (struct fit_model){.linear = 1};
+        curve.now.absolute = cases[i].floor;
+        curve.now.floor = cases[i].floor ? 1e-6 : 0.0;
+        skips.window.points = &row;
+        skips.window.count = 1;
+        skips.window.scale = 0.75;
+        skips.window.known_lr = cases[i].known;
+        skips.lags.model = &curve;
+        skips.lags.blur = 77.0;
+        const double peak = peak_of(&skips, &peaks), want = cases[i].peak;
+        if (!(want == want ? fabs(peak - want) < 1e-15 : peak != peak))
+            fail_msg("case %zu: %.17g", i, peak);
+        if (skips.lags.blur != cases[i].blur) fail_msg("case %zu: %.17g", i, skips.lags.blur);
+    }
+}
+
+/* The peaks with which a row prints what it does: whatever the floor is, each end of the range is
+ * half a printed step off. A row that does not depend on the peak says nothing of it, or refuses
+ * it. */
+static void corroborate_peaks_of_a_row(void **state) {
+    (void)state;
+    size_t any = 0, none = 0, ranges = 0;
+    for (uint32_t number = 0; number < LOGS; number++) {
+        struct draws draws = {.key = UINT64_C(0x9ea), .number = number};
+        const struct fit_numbers numbers = {.lr = 7.0, .warmup = 3.0};
+        const uint32_t lag = draws_pick(&draws, LAGS), kind = draws_pick(&draws, 8);
+        struct series_point row = {.update = 30, .quantum = draws_pick(&draws, 2) ? 0.125 : 0.0};
+        struct skips skips = {.search = &search};
+        for (size_t i = 0; i < LAGS; i++) {
+            share[i] = 99.0; /* of another number of updates */
+            floors[i] = 0.0;
+        }
+        share[lag] = kind == 0 ? 0.0 : (double)(1 + draws_pick(&draws, 15)) / 16.0;
+        if (kind == 1) share[lag] = -share[lag];
+        curve = (struct fit_model){.linear = 1, .contract = contract_find("hf")};
+        if (kind == 0 || draws_pick(&draws, 2) == 0) {
+            curve.linear = 0;
+            floors[lag] = 0.25 * (double)draws_pick(&draws, 4);
+        }
+        row.value = 0.25 * ((double)draws_pick(&draws, 9) - 2.0);
+        skips.window.points = &row;
+        skips.window.count = 1;
+        skips.window.scale = 1.5;
+        skips.lags.model = &curve;
+        skips.lags.window = &skips.window;
+        const double half = fit_half(&row, 1.5);
+        if (kind == 0 && draws_pick(&draws, 2) == 0) row.value = floors[lag] + half;
+        const struct peaks got = peaks_at(&skips, &numbers, lag);
+        assert_true(curve.now.warmup == 3.0);
+        const double low = (row.value - half - floors[lag]) / share[lag];
+        const double high = (row.value + half - floors[lag]) / share[lag];
+        if (kind == 0) {
+            const int fits = fabs(row.value - floors[lag]) <= fit_half(&row, 1.5);
+            assert_int_equal(got.any, fits);
+            assert_true(fits ? got.low == 0.0 && isinf(got.high) : isnan(got.low));
+            any += (size_t)fits;
+            none += (size_t)!fits;
+        } else if (kind == 1 || high <= 0.0) {
+            assert_true(isnan(got.low) && isnan(got.high) && got.any == 0);
+            none++;
+        } else {
+            assert_int_equal(got.any, 0);
+            assert_true(fabs(got.low - low) <= 1e-12 * fabs(low) + 1e-12);
+            assert_true(fabs(got.high - high) <= 1e-12 * high);
+            ranges++;
+        }
+    }
+    assert_true(any > LOGS / 50 && none > LOGS / 20 && ranges > LOGS / 4);
+}
+
+/* Whether a row admits some lag, where all of them are looked at: on a curve that rises, falls, or
+ * turns once. No lag is larger than the updates before the row, nor than is believed. */
+static void corroborate_admitted_lags(void **state) {
+    (void)state;
+    size_t admitted = 0, refused = 0;
+    for (uint32_t number = 0; number < LOGS; number++) {
+        struct draws draws = {.key = UINT64_C(0xad1), .number = number};
+        struct skips skips = {.search = &search};
+        struct series_point row = {.update = 1 + draws_pick(&draws, LAGS - 1)};
+        const uint32_t turn = draws_pick(&draws, 2) == 0 ? draws_pick(&draws, LAGS) : 0;
+        const double sign = draws_pick(&draws, 2) == 0 ? 1.0 : -1.0;
+        double value = 10.0 + 0.25 * draws_pick(&draws, 8);
+        for (uint32_t lag = 0; lag < LAGS; lag++) {
+            share[lag] = value;
+            floors[lag] = 0.0;
+            value += (lag < turn ? sign : -sign) * 0.25 * (double)(1 + draws_pick(&draws, 4));
+        }
+        curve = (struct fit_model){.linear = 1, .contract = contract_find("hf"), .now.lr = 1.0};
+        const uint64_t before = fit_lags_before(&curve, &row);
+        skips.window.points = &row;
+        skips.window.count = 1;
+        skips.window.scale = 10.0;
+        skips.lags.model = &curve;
+        skips.lags.window = &skips.window;
+        skips.lags.most = draws_pick(&draws, LAGS);
+        skips.lags.blur = draws_pick(&draws, 3) == 0 ? 0x1p-6 : 0.0;
+        if (draws_pick(&draws, 3) == 0) row.quantum = 0.125;
+        const uint32_t most = before < skips.lags.most ? (uint32_t)before : skips.lags.most;
+        row.value = 8.0 + 0.125 * draws_pick(&draws, 40);
+        if (draws_pick(&draws, 3) == 0) row.value = share[draws_pick(&draws, most + 1)];
+        if (draws_pick(&draws, 4) == 0) { /* at the very end of what an end of the lags admits */
+            const uint32_t end = draws_pick(&draws, 2) == 0 ? 0 : most;
+            skips.lags.blur = 0.0;
+            for (int i = 0; i < 8; i++)
+                row.value = share[end] + fit_half(&row, 10.0);
+        }
+        const double half =
+            fit_half(&row, 10.0) + skips.lags.blur * fabs(row.value) * (1.0 + 0x1p-10);
+        int wanted = 0;
+        for (uint32_t lag = 0; lag <= most; lag++)
+            wanted |= fabs(share[lag] - row.value) <= half;
+        if (admits_one(&skips, &row) != wanted) fail_msg("case %u: not %d", number, wanted);
+        admitted += (size_t)wanted;
+        refused += (size_t)!wanted;
+    }
+    assert_true(admitted > LOGS / 4 && refused > LOGS / 4);
 }
 
 /* Of more finds than are kept the dearest goes, wherever it stands. */
@@ -325,9 +515,11 @@ static void validate_what_is_compared(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_what_is_believed), cmocka_unit_test(validate_finds),
-        cmocka_unit_test(validate_what_is_kept),     cmocka_unit_test(validate_windows),
-        cmocka_unit_test(validate_models),           cmocka_unit_test(corroborate_writers),
-        cmocka_unit_test(validate_constant_columns), cmocka_unit_test(validate_what_is_compared),
+        cmocka_unit_test(validate_peaks_of_a_range), cmocka_unit_test(corroborate_peaks_of_a_row),
+        cmocka_unit_test(corroborate_admitted_lags), cmocka_unit_test(validate_what_is_kept),
+        cmocka_unit_test(validate_windows),          cmocka_unit_test(validate_models),
+        cmocka_unit_test(corroborate_writers),       cmocka_unit_test(validate_constant_columns),
+        cmocka_unit_test(validate_what_is_compared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
