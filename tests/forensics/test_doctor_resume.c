@@ -424,6 +424,28 @@ static void validate_losses(void **state) {
         else
             assert_int_equal(strncmp(got, "resume_sees_other_data possible 9", 33), 0);
     }
+    open_rows(); /* what stands behind the last row is no row: 5 is no second time there */
+    points[ROWS] = (struct series_point){.update = 5, .row = 5, .value = 7.0};
+    SAYS(data_at_resume, "no update stands on both sides of a resume");
+    resume(ROWS - 2, 9); /* a mean up to the last row */
+    column.windowed = 1;
+    points[ROWS - 1].update = 11;
+    points[ROWS - 2].value = 7.0;
+    SAYS(data_at_resume, "no update stands on both sides of a resume");
+    resume(10, 1); /* behind a beginning anew there may be a resume */
+    resume(16, 5);
+    points[16].value = 7.0;
+    SAYS(data_at_resume, "resume_sees_other_data possible 5, 2: Update 5 was run twice, before and "
+                         "after a resume, with another loss.");
+    for (int sign = -1; sign <= 1; sign += 2) /* 2 % of 50 is 1, to the last bit */
+        for (int beyond = 0; beyond < 2; beyond++) {
+            resume(12, 9);
+            points[8].value = 50.0;
+            points[12].value = 50.0 + sign * (1.0 + beyond * 0x1p-40);
+            SAYS(data_at_resume, beyond ? "resume_sees_other_data possible 9, 2: Update 9 was run "
+                                          "twice, before and after a resume, with another loss."
+                                        : "");
+        }
     for (int which = 0; which < 2; which++) { /* two resumes behind each other: each is looked at */
         open_rows();
         resume(12, 9);

@@ -309,6 +309,15 @@ static void validate_starts(void **state) {
             assert_true(fabs(strtod(shown + 8, NULL) - (double)n * 0.6931471805599453) < 5e-4);
             START(expected);
         }
+    for (uint64_t n = 2; n < 6; n++) { /* what the loss is a multiple of, beside the loss */
+        static const char *const products[] = {"- 2 ln 2 = 1.386\n", "- 3 ln 2 = 2.079\n",
+                                               "- 4 ln 2 = 2.773\n", "- 5 ln 2 = 3.466\n"};
+        points[LOG_LOSS][0].value = (double)n * LN2;
+        points[LOG_REWARD_MARGIN][0].value = 0.0;
+        assert_int_equal(start_at_ln2(&doctor), STATUS_OK);
+        if (strstr(said(), products[n - 2]) == NULL) fail_msg("%d: %s", (int)n, said());
+        open_start();
+    }
     points[LOG_LOSS][0].value = 4 * LN2; /* with a margin of its own it is no multiple */
     START("ref_batch_shape likely, update 1");
     points[LOG_LOSS][0].value = 4 * LN2;
@@ -1709,6 +1718,20 @@ static void validate_lines(void **state) {
             if (at <= 3) continue;
             lr[at + left - 1].value *= 1.1;
             if (left >= 3) assert_false(climbs_as_at_first(&doctor.lr, at, at + left));
+            lr[at + left - 1].value /= 1.1; /* and the rows behind these are not looked at */
+            lr[at + left].value = lr[at + left + 1].value = 9.0;
+            doctor.lr.count = ROWS;
+            assert_int_equal(climbs_as_at_first(&doctor.lr, at, at + left), left >= 3);
+        }
+    for (size_t at = 1; at < 5; at++) /* each segment but the first counts, and none behind them */
+        for (size_t count = 1; count < 5; count++) {
+            struct fit_segment all[5] = {{.update = 0}};
+            open_lrs();
+            set.count = 1;
+            fits[0].segments = all;
+            fits[0].segment_count = count;
+            all[at] = (struct fit_segment){.event = FIT_RESET, .update = 21};
+            assert_int_equal(counter_is_anew(&doctor, &lr[20]), at < count);
         }
     for (size_t left = 2; left < 6; left++)
         for (int how = 0; how < 4; how++) {

@@ -1254,10 +1254,42 @@ static void validate_round_numbers(void **state) {
             if (near && !is) continue;
             if (is_percentage(n, total) != is) fail_msg("%d of %d", n, total);
         }
+    assert_false(is_percentage(11.0, 1000.0)); /* a whole update off is too much */
+    assert_true(is_percentage(11.0 - 0x1p-40, 1000.0) && is_percentage(10.0, 1000.0));
+    assert_false(is_percentage(501.0, 1000.0));
     assert_true(is_percentage(7.75, 850.0)); /* 8.5 is a hundredth of it */
     assert_false(is_percentage(7.4, 850.0));
     assert_true(is_percentage(9.4, 850.0));
     assert_false(is_percentage(9.6, 850.0));
+}
+
+/* A row lies above a peak where its digits cannot be those of the peak, nor rounding: by the least
+ * step beyond, and not at it. */
+static void validate_rows_above_a_peak(void **state) {
+    (void)state;
+    static const double quanta[] = {0.0, 0x1p-20, 0x1p-30};
+    for (size_t q = 0; q < COUNT_OF(quanta); q++)
+        for (size_t at = 0; at < 3; at++) {
+            struct series_point rows[4];
+            const struct series all = {rows, 3};
+            const double bound = 1.0 + 0x1p-40;
+            for (size_t i = 0; i < 4; i++)
+                rows[i] = (struct series_point){
+                    .update = i + 1, .value = i < 3 ? 0.5 : 2.0, .quantum = quanta[q]};
+            assert_false(lies_above(&all, 1.0)); /* the fourth is none of them */
+            double *const value = &rows[at].value;
+            *value = bound;
+            while (*value - fit_half(&rows[at], 1.0) < bound)
+                *value += 0x1p-52;
+            const int meets = *value - fit_half(&rows[at], 1.0) == bound;
+            assert_true(meets);
+            assert_false(lies_above(&all, 1.0));
+            while (*value - fit_half(&rows[at], 1.0) <= bound)
+                *value += 0x1p-52;
+            assert_true(lies_above(&all, 1.0));
+            *value = bound;
+            assert_false(lies_above(&all, 1.0));
+        }
 }
 
 static void validate_typed_numbers(void **state) {
@@ -1265,6 +1297,8 @@ static void validate_typed_numbers(void **state) {
     open_scene();
     assert_true(total_is_typed(&known, 0.0, 7));
     assert_true(total_is_typed(&known, 7.0, 7));
+    assert_false(total_is_typed(&known, 1.0, 7)); /* which is no total that somebody would say */
+    assert_true(total_is_typed(&known, 1.0, 1));
     assert_false(total_is_typed(&known, 511.0, 7));
     assert_true(total_is_typed(&known, 510.0, 510));
     assert_true(total_is_typed(&known, 520.0 - 20.0, 7));
@@ -1502,6 +1536,7 @@ int main(void) {
         cmocka_unit_test(validate_breaks_that_are_seen),
         cmocka_unit_test(validate_round_numbers),
         cmocka_unit_test(validate_typed_numbers),
+        cmocka_unit_test(validate_rows_above_a_peak),
         cmocka_unit_test(validate_fits_that_are_typed),
         cmocka_unit_test(validate_peaks_that_are_given),
         cmocka_unit_test(validate_paces),
