@@ -331,6 +331,52 @@ static void validate_opened_totals(void **state) {
     arena_close(&t.arena);
 }
 
+/* A peak of its own is read off the rows up to the first that it does not print, whatever those
+ * behind it say, be that row at an LR above 0 or where the schedule is 0. */
+static void validate_scales_of_a_run(void **state) {
+    (void)state;
+    static const struct fit_decays none = {.count = 0};
+    struct fit_known known;
+    struct fit_model *list;
+    size_t count, zeros = 0;
+    fit_known_init(&known);
+    known.request.contract = contract_find("hf");
+    known.request.schedule = "cosine";
+    memset(&t, 0, sizeof t);
+    assert_int_equal(fit_models(&known.request, &known, &none, &models_arena, &list, &count),
+                     STATUS_OK);
+    for (size_t m = 0; m < count; m++)
+        for (size_t run = 2; run < 9; run++) {
+            memset(&t, 0, sizeof t);
+            fit_known_init(&t.known);
+            t.model = &list[m];
+            t.numbers = (struct fit_numbers){.lr = 1.0, .total = 40.0, .stride = 1.0};
+            fit_model_set(t.model, &t.numbers);
+            t.series = (struct series){t.points, run + 8};
+            for (size_t i = 0; i < run + 8; i++) { /* the row behind the run is update 21 */
+                const uint64_t update = 21 - run + i;
+                const double plain = fit_model_logged(t.model, update, 0);
+                t.points[i] = (struct series_point){.update = update, .row = i};
+                t.points[i].value = 0.503 * plain;
+                if (i < run) t.points[i].quantum = 0.04 * plain;
+                if (i == run) t.points[i].value = 9.0;
+                zeros += i == run && plain == 0.0;
+            }
+            open_path();
+            t.path.scale = t.search.scale = 1.0;
+            struct option best = {.run = 0};
+            try_scaled(&t.path, &best, 0, FIT_RESCALED, 0);
+            assert_int_equal(best.run, run < 4 ? 0 : run);
+            if (run >= 4) assert_true(best.segment.scale == 0.5);
+            t.series.count = run; /* all rows that are left are enough where they are four */
+            best = (struct option){.run = 0};
+            try_scaled(&t.path, &best, 0, FIT_RESCALED, 0);
+            assert_int_equal(best.run, run < 4 ? 0 : run);
+            arena_close(&t.arena);
+        }
+    assert_true(count > 1 && zeros > 0);
+}
+
 /* What is kept of a way: the errors of all its rows, each under the segment that holds it. */
 static void validate_errors_of_a_way(void **state) {
     (void)state;
@@ -648,15 +694,11 @@ static void validate_rows_up_to_a_skip(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(validate_columns),
-        cmocka_unit_test(validate_breaks),
-        cmocka_unit_test(validate_levels),
-        cmocka_unit_test(validate_errors_of_a_way),
-        cmocka_unit_test(validate_ends),
-        cmocka_unit_test(validate_soundness),
-        cmocka_unit_test(validate_early_updates),
-        cmocka_unit_test(validate_opened_totals),
-        cmocka_unit_test(validate_rows_up_to_a_skip),
+        cmocka_unit_test(validate_columns),         cmocka_unit_test(validate_breaks),
+        cmocka_unit_test(validate_levels),          cmocka_unit_test(validate_scales_of_a_run),
+        cmocka_unit_test(validate_errors_of_a_way), cmocka_unit_test(validate_ends),
+        cmocka_unit_test(validate_soundness),       cmocka_unit_test(validate_early_updates),
+        cmocka_unit_test(validate_opened_totals),   cmocka_unit_test(validate_rows_up_to_a_skip),
     };
     return cmocka_run_group_tests(tests, take_models, leave_models);
 }
