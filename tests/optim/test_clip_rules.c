@@ -287,6 +287,33 @@ static void validate_coefficient_below_the_limit(void **state) {
     }
 }
 
+/* DeepSpeed's form on host numbers and on a tensor of the gradients' dtype, computed once more:
+ * each operation of the latter is rounded, and of the former the coefficient alone, to f32. */
+static void corroborate_reciprocals(void **state) {
+    size_t apart = 0;
+    (void)state;
+    for (size_t s = 0; s < COUNT_OF(storages); s++)
+        for (int n = 0; n < 400; n++) {
+            const enum dtype storage = storages[s];
+            const double norm = 1.0 + 0.0137 * n, most = 0.75;
+            const double eps = n % 2 ? 1e-6 : 0.0;
+            double want[2];
+            const double ratio = (norm + eps) / most;
+            want[0] = helper_round(1.0 / ratio, DTYPE_F32);
+            const double shifted = helper_round(norm + eps, storage);
+            want[1] = helper_round(1.0 / helper_round(shifted / most, storage), storage);
+            for (int own = 0; own < 2; own++) {
+                const struct clip_rule rule = {.max_norm = most,
+                                               .eps = eps,
+                                               .dtype = own ? CLIP_GRADIENT : CLIP_F64,
+                                               .form = CLIP_RECIPROCAL};
+                assert_true(clip_coefficient(&rule, norm, storage) == want[own]);
+            }
+            apart += want[0] != want[1];
+        }
+    assert_true(apart > 100 * COUNT_OF(storages));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(validate_coefficient_below_the_limit),
@@ -294,6 +321,7 @@ int main(void) {
         cmocka_unit_test(verify_norms_differ),
         cmocka_unit_test(validate_coefficients),
         cmocka_unit_test(validate_when_it_is_applied),
+        cmocka_unit_test(corroborate_reciprocals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
